@@ -1,0 +1,47 @@
+"""Memory planning: offsets for buffers with known lifetimes, so that the peak is low.
+
+>>> from dsa import plan
+>>> p = plan([(0, 3, 4), (3, 9, 4), (0, 9, 4), (9, 21, 4), (0, 21, 4)])
+>>> p.peak, p.status
+(12, 'optimal')
+"""
+
+from dsa.errors import (
+    CapacityError,
+    DsaError,
+    FileFormatError,
+    InfeasibleError,
+    InvalidPlanError,
+    InvalidProblemError,
+    SolverError,
+    SolverUnavailableError,
+    UnknownSolverError,
+    UnsupportedError,
+)
+from dsa.io import load
+from dsa.planner import plan
+from dsa.problem import Buffer, Problem
+from dsa.result import Plan
+from dsa.validation import Violation, validate
+
+__all__ = [
+    "Buffer",
+    "CapacityError",
+    "DsaError",
+    "FileFormatError",
+    "InfeasibleError",
+    "InvalidPlanError",
+    "InvalidProblemError",
+    "Plan",
+    "Problem",
+    "SolverError",
+    "SolverUnavailableError",
+    "UnknownSolverError",
+    "UnsupportedError",
+    "Violation",
+    "load",
+    "plan",
+    "validate",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""Instances and measurements: what the solvers are judged by."""

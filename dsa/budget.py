@@ -1,0 +1,100 @@
+"""What a solver may spend, and how it says how far it got."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from dsa.errors import InvalidProblemError
+
+__all__ = ["Budget", "Progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a progress callback gets.
+
+    Parameters
+    ----------
+    seconds
+        Since the call of `plan()`.
+    peak
+        Lowest peak so far of the part being solved, in the caller's bytes.
+    target
+        Peak at which the search will stop.
+    """
+
+    seconds: float
+    peak: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Deadline, target and progress of one call: the only clock a solver looks at.
+
+    Parameters
+    ----------
+    target
+        Peak that is good enough: a solver stops as soon as it has a plan this low.
+    time_limit
+        Seconds from now; None for no limit. A solver that has only one pass to make makes it
+        whatever the limit.
+    progress
+        Called with a `Progress` whenever a better plan is found.
+    unit
+        Bytes in one unit of `target`, for problems whose sizes were divided.
+
+    Examples
+    --------
+    >>> budget = Budget(target=12)
+    >>> budget.done(peak=16), budget.done(peak=12), budget.remaining()
+    (False, True, inf)
+    """
+
+    target: int = 0
+    time_limit: float | None = None
+    progress: Callable[[Progress], None] | None = None
+    unit: int = 1
+    started: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        limit = self.time_limit
+        if limit is None:
+            return
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+            raise InvalidProblemError(
+                f"time_limit must be a number of seconds, at least 0, got {limit!r}",
+                field="time_limit",
+                value=limit,
+            )
+
+    def seconds(self) -> float:
+        """Seconds since the budget was made."""
+        return time.monotonic() - self.started
+
+    def remaining(self) -> float:
+        """Seconds left, at least 0; infinity without a limit."""
+        return float("inf") if self.time_limit is None else max(self.time_limit - self.seconds(), 0)
+
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.remaining() <= 0
+
+    def done(self, peak: int) -> bool:
+        """Whether a solver whose best plan has this peak should stop."""
+        return peak <= self.target or self.expired()
+
+    def report(self, peak: int) -> None:
+        """Tell the progress callback of a better plan."""
+        if self.progress is not None:
+            self.progress(Progress(self.seconds(), peak * self.unit, self.target * self.unit))
+
+    def limited(self, seconds: float) -> Budget:
+        """The same budget, but with at most this many seconds from now."""
+        return replace(self, time_limit=self.seconds() + min(self.remaining(), seconds))
+
+    def aimed(self, target: int, unit: int = 1) -> Budget:
+        """The same deadline with another target, in units of so many bytes."""
+        return replace(self, target=target, unit=self.unit * unit)

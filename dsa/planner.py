@@ -1,0 +1,159 @@
+"""The one call: read, solve, validate, and say what is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from dsa.bounds import Bound, lower_bound
+from dsa.budget import Budget, Progress
+from dsa.errors import CapacityError, InfeasibleError, SolverError
+from dsa.presolve import solve_parts
+from dsa.problem import Intervals, Problem, as_natural
+from dsa.result import Plan, Solution
+from dsa.solvers import Solver, build, check
+from dsa.units import format_size
+from dsa.validation import validate
+
+__all__ = ["plan"]
+
+
+def plan(
+    intervals: Intervals,
+    solver: str | Solver = "auto",
+    *,
+    capacity: int | None = None,
+    alignment: int = 1,
+    time_limit: float | None = None,
+    target: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Any,
+) -> Plan:
+    """Give every buffer an offset, so that no two live buffers overlap and the peak is low.
+
+    Parameters
+    ----------
+    intervals
+        Buffers: `Buffer` objects, ``(lower, upper, size)`` tuples, objects with those
+        attributes, an integer array of shape (n, 3), or a `Problem`. Lifetimes are half-open.
+    solver
+        A name (`dsa.solvers.names()` lists them) or a configured solver object.
+    capacity
+        Bytes available: a constraint. The peak is minimised all the same.
+    alignment
+        Every offset is a multiple of this, besides its buffer's own alignment.
+    time_limit
+        Seconds of wall time after which a solver returns the best plan it has; None leaves it
+        to the solver.
+    target
+        Peak that is good enough; the lower bound if None.
+    progress
+        Called with a `Progress` whenever a solver has a better plan.
+    **options
+        Options of the solver, if it is given by name.
+
+    Returns
+    -------
+    Plan
+        Validated. Its status is ``"optimal"`` only if its peak equals its lower bound.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the buffers are no problem; names buffer, field and value.
+    InfeasibleError
+        If it is proven that no plan fits into the capacity.
+    CapacityError
+        If the solver found none that does, which proves nothing; carries the best plan.
+    UnknownSolverError, SolverUnavailableError, UnsupportedError
+        If the solver does not exist, is not installed, or cannot honour the problem.
+    TypeError
+        For an option that the solver does not have.
+
+    Notes
+    -----
+    The same input gives the same plan, except where a time limit ends a search.
+
+    Examples
+    --------
+    >>> p = plan([(0, 3, 4), (3, 9, 4), (0, 9, 4), (9, 21, 4), (0, 21, 4)])
+    >>> p.peak, p.status
+    (12, 'optimal')
+    >>> plan([(0, 2, 60), (1, 3, 50)], capacity=100)
+    Traceback (most recent call last):
+    dsa.errors.InfeasibleError: no plan fits into 100 B: every plan needs 110 B, 10 B more, \
+because of the load at step 1 (2 buffers)
+    """
+    budget = Budget(time_limit=time_limit, progress=progress)
+    problem = Problem(intervals, capacity=capacity, alignment=alignment)
+    configured = build(solver, options)
+    check(configured, problem)
+    bound = lower_bound(problem)
+    _refuse_infeasible(problem, bound)
+
+    wanted = 0 if target is None else as_natural(target, "target")
+    budget = replace(budget, target=max(wanted, bound.value))
+    solution = _solve(configured, problem, budget)
+    if solution.lower_bound is not None and solution.lower_bound > bound.value:
+        bound = Bound(solution.lower_bound, "search")
+    result = Plan(
+        problem,
+        _checked(configured, problem, bound, solution),
+        bound,
+        repr(configured),
+        budget.seconds(),
+        solution.stats,
+    )
+    _refuse_infeasible(problem, bound)
+    if problem.capacity is not None and result.peak > problem.capacity:
+        raise CapacityError(
+            f"no plan found that fits into {format_size(problem.capacity)}: the best has peak "
+            f"{result.peak} B, {result.peak - problem.capacity} B over, and the lower bound is "
+            f"{bound.value} B, so one may exist; try an exact solver or a longer time limit",
+            plan=result,
+            capacity=problem.capacity,
+        )
+    return result
+
+
+def _solve(solver: Solver, problem: Problem, budget: Budget) -> Solution:
+    if not (problem.size > 0).any():
+        return Solution(np.maximum(problem.pin, 0))
+    if solver.searches:
+        return solve_parts(solver, problem, budget)
+    return solver(problem, budget)
+
+
+def _checked(
+    solver: Solver, problem: Problem, bound: Bound, solution: Solution
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The solver's offsets, if they are a plan and its claims agree with it."""
+    violations = validate(solution.offsets, problem.with_capacity(None))
+    if violations:
+        raise SolverError(
+            f"{solver!r} returned an invalid plan: {len(violations)} violations, the first is "
+            f"{violations[0]}; this is a bug of the solver"
+        )
+    if solution.peak(problem) < bound.value:
+        raise SolverError(
+            f"{solver!r} claims that no plan is below {bound.value} B, but returned one with peak "
+            f"{solution.peak(problem)} B; this is a bug of the solver"
+        )
+    return np.asarray(solution.offsets, np.int64)
+
+
+def _refuse_infeasible(problem: Problem, bound: Bound) -> None:
+    capacity = problem.capacity
+    if capacity is None or bound.value <= capacity:
+        return
+    raise InfeasibleError(
+        f"no plan fits into {format_size(capacity)}: every plan needs {bound.value} B, "
+        f"{bound.value - capacity} B more, because of the {bound}",
+        capacity=capacity,
+        lower_bound=bound.value,
+        step=bound.step,
+        ids=bound.ids,
+    )

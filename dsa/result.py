@@ -1,0 +1,315 @@
+"""What a solver hands to the planner, and what the planner hands to the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dsa.bounds import Bound, lower_bound
+from dsa.errors import InvalidPlanError
+from dsa.problem import Buffer, IntArray, Intervals, Problem
+from dsa.units import format_size
+from dsa.validation import Violation, validate
+
+__all__ = ["Plan", "Solution"]
+
+FORMAT = "dsa-plan"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What a solver returns: offsets, and at most a bound that it proved.
+
+    Parameters
+    ----------
+    offsets
+        One for each buffer of the problem, in order.
+    lower_bound
+        Bytes that the solver proved no plan can be below; None if it proved nothing.
+    stats
+        Whatever the solver wants to tell about its run. Under ``"found_by"`` a solver that
+        calls others names the one whose plan this is.
+    """
+
+    offsets: Sequence[int] | IntArray
+    lower_bound: int | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def peak(self, problem: Problem) -> int:
+        """Highest end of a buffer that has a size, in the problem's units."""
+        return peak(problem, self.offsets)
+
+
+def peak(problem: Problem, offsets: Sequence[int] | IntArray) -> int:
+    """``max(offset + size)`` over the buffers that have a size; 0 if none has."""
+    ends = (np.asarray(offsets, np.int64) + problem.size)[problem.size > 0]
+    return int(ends.max(initial=0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan:
+    """Offsets for the buffers of a problem, validated, with a bound to judge them by.
+
+    Made by `plan()`; ``plan[id]`` is an offset, iteration gives ``(buffer, offset)`` pairs.
+
+    Parameters
+    ----------
+    problem
+        What was planned.
+    offsets_array
+        Offsets in the order of the buffers, a read-only int64 array.
+    bound_witness
+        The lower bound on the peak, with its reason.
+    solver
+        The solver with all its options, as an expression that makes it again.
+    seconds
+        Wall time of the call.
+    stats
+        What the solver told about its run.
+
+    Examples
+    --------
+    >>> from dsa import plan
+    >>> p = plan([Buffer(0, 2, 8, id="a"), Buffer(2, 4, 8, id="b"), Buffer(1, 3, 4, id="c")])
+    >>> p.offsets, p.peak, p.lower_bound, p.status
+    ((0, 0, 8), 12, 12, 'optimal')
+    >>> p["c"]
+    8
+    """
+
+    problem: Problem
+    offsets_array: IntArray
+    bound_witness: Bound
+    solver: str
+    seconds: float = 0.0
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        array = np.array(self.offsets_array, np.int64)
+        array.flags.writeable = False
+        object.__setattr__(self, "offsets_array", array)
+        object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Offsets as Python integers, in the order of the buffers."""
+        return tuple(self.offsets_array.tolist())
+
+    @cached_property
+    def peak(self) -> int:
+        """``max(offset + size)``: bytes that the plan needs."""
+        return peak(self.problem, self.offsets_array)
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no plan can be below; `bound_witness` says why."""
+        return self.bound_witness.value
+
+    @property
+    def gap(self) -> float:
+        """``peak / lower_bound - 1``; 0 means proven optimal."""
+        return self.peak / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def status(self) -> str:
+        """``"optimal"`` if the peak equals the lower bound, otherwise ``"feasible"``."""
+        return "optimal" if self.peak == self.lower_bound else "feasible"
+
+    @property
+    def base_alignment(self) -> int:
+        """Alignment that the start of the arena needs."""
+        return self.problem.base_alignment
+
+    @property
+    def arena_size(self) -> int:
+        """The peak rounded up to the base alignment, for arenas that stand side by side."""
+        return -(-self.peak // self.base_alignment) * self.base_alignment
+
+    def __getitem__(self, id: Hashable) -> int:
+        """Offset of the buffer with this id."""
+        return self.offsets[self.problem.index(id)]
+
+    def __len__(self) -> int:
+        return len(self.problem)
+
+    def __iter__(self) -> Iterator[tuple[Buffer, int]]:
+        return zip(self.problem, self.offsets, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if problem and offsets are."""
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self.problem == other.problem and self.offsets == other.offsets
+
+    def __hash__(self) -> int:
+        return hash((self.problem, self.offsets))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.problem, self.offsets_array, self.bound_witness, self.solver)
+        return Plan, (*arguments, self.seconds, dict(self.stats))
+
+    def __str__(self) -> str:
+        buffers = "1 buffer" if len(self) == 1 else f"{len(self)} buffers"
+        quality = "optimal" if self.status == "optimal" else f"gap {100 * self.gap:.3g} %"
+        return (
+            f"{buffers}, peak {format_size(self.peak)}, lower bound "
+            f"{format_size(self.lower_bound)}: {quality} ({self._origin}, {_duration(self.seconds)})"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Plan: {self}>"
+
+    @property
+    def _origin(self) -> str:
+        """``auto -> strip-packing``: the solver's name, and whose plan it returned."""
+        name = kebab(self.solver.partition("(")[0])
+        found_by = self.stats.get("found_by", name)
+        return name if found_by == name else f"{name} -> {found_by}"
+
+    def summary(self) -> str:
+        """Several lines: the plan, why its bound holds, and how the arena is to be allocated."""
+        free = self.problem.pin < 0
+        lines = [
+            str(self),
+            f"bound:   {self.lower_bound} B, {self.bound_witness}",
+            f"peak:    {self.peak} B, {self.peak - self.problem.load} B above the load",
+            f"arena:   {self.arena_size} B at an address that is a multiple of {self.base_alignment}",
+            f"buffers: {int(self.problem.size.sum())} B without reuse, {int((~free).sum())} pinned",
+            f"solver:  {self.solver}",
+        ]
+        return "\n".join(lines)
+
+    def validate(
+        self, intervals: Intervals | None = None, *, capacity: int | None = None
+    ) -> tuple[Violation, ...]:
+        """List the rules that the plan breaks, perhaps against other lifetimes: see `validate`.
+
+        Examples
+        --------
+        >>> from dsa import plan
+        >>> p = plan([Buffer(0, 2, 8, id="a"), Buffer(2, 4, 8, id="b")])
+        >>> p.validate()
+        ()
+        >>> later = [Buffer(0, 2, 8, id="a"), Buffer(1, 4, 8, id="b")]
+        >>> print(*p.validate(later))
+        overlap: buffers 'a' and 'b' share bytes [0, 8) in steps [1, 2)
+        """
+        return validate(self, intervals, capacity=capacity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan and its problem as plain data for JSON; ids must be strings or integers."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.problem.fingerprint,
+            "problem": self.problem.to_dict(),
+            "offsets": list(self.offsets),
+            "peak": self.peak,
+            "lower_bound": self.lower_bound,
+            "bound_witness": {
+                "kind": self.bound_witness.kind,
+                "step": self.bound_witness.step,
+                "ids": list(self.bound_witness.ids),
+            },
+            "status": self.status,
+            "solver": self.solver,
+            "seconds": self.seconds,
+            "stats": dict(self.stats),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], intervals: Intervals | None = None) -> Plan:
+        """Read back what `to_dict` wrote, believing nothing that can be checked.
+
+        Parameters
+        ----------
+        data
+            As `to_dict` returned it.
+        intervals
+            The problem that the plan is wanted for; that in the data if None.
+
+        Raises
+        ------
+        InvalidPlanError
+            If the data is of another format or version, was made for another problem, breaks a
+            rule of its problem, or claims a peak or a bound that does not hold.
+        """
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise InvalidPlanError(
+                f"expected format {FORMAT!r} version {VERSION}, got {data.get('format')!r} version "
+                f"{data.get('version')!r}"
+            )
+        missing = sorted(
+            {"fingerprint", "problem", "offsets", "peak", "lower_bound", "bound_witness", "solver"}
+            - data.keys()
+        )
+        if missing:
+            raise InvalidPlanError(f"the plan lacks {', '.join(missing)}")
+        stored = Problem.from_dict(data["problem"])
+        for problem, whose in ((stored, "the problem beside it"), (intervals, "this problem")):
+            if problem is not None and Problem(problem).fingerprint != data["fingerprint"]:
+                raise InvalidPlanError(
+                    f"the plan was made for another problem: its fingerprint is not that of {whose}"
+                )
+        violations = validate(data["offsets"], stored)
+        if violations:
+            raise InvalidPlanError(
+                f"the plan breaks {len(violations)} rules of its problem; the first is {violations[0]}",
+                violations=violations,
+            )
+        plan = cls(
+            stored,
+            np.array(data["offsets"], np.int64),
+            _read_bound(data, stored),
+            data["solver"],
+            data.get("seconds", 0.0),
+            data.get("stats", {}),
+        )
+        if plan.peak != data["peak"] or plan.lower_bound > plan.peak:
+            raise InvalidPlanError(
+                f"the plan claims peak {data['peak']} and lower bound {data['lower_bound']}, but "
+                f"its offsets give peak {plan.peak}"
+            )
+        return plan
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write buffers and offsets as CSV: see `dsa.io.write_csv`."""
+        from dsa.io import write_csv
+
+        write_csv(self, path)
+
+    def to_svg(self, path: str | PathLike[str]) -> None:
+        """Draw the plan as SVG: see `dsa.draw.svg`."""
+        from dsa.draw import write_svg
+
+        write_svg(self, path)
+
+    def to_text(self, width: int = 80, height: int = 24) -> str:
+        """Draw the plan with characters: see `dsa.draw.text`."""
+        from dsa.draw import text
+
+        return text(self, width, height)
+
+
+def _read_bound(data: Mapping[str, Any], problem: Problem) -> Bound:
+    """The bound anew; one that only a search can give is kept as it was recorded."""
+    bound, recorded = lower_bound(problem), data["bound_witness"]
+    if recorded["kind"] == "search" and data["lower_bound"] > bound.value:
+        return Bound(data["lower_bound"], "search")
+    return bound
+
+
+def kebab(name: str) -> str:
+    """``StripPacking`` is called ``strip-packing``."""
+    return "".join("-" + c.lower() if c.isupper() else c for c in name).lstrip("-")
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -1,0 +1,252 @@
+"""The judge: which rules of its problem does a plan break?
+
+Imports `problem` and nothing that places buffers: what is judged here was made elsewhere.
+"""
+
+from __future__ import annotations
+
+import operator
+from bisect import bisect_left
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dsa.problem import FREE, Intervals, Problem
+
+__all__ = ["Violation", "validate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule and its witness.
+
+    Parameters
+    ----------
+    kind
+        ``"overlap"``: two buffers live together share bytes. ``"misaligned"``: an offset is no
+        multiple of its alignment. ``"moved pin"``: a pinned buffer is elsewhere.
+        ``"over capacity"``, ``"negative"``, ``"not an integer"``: of one offset. ``"missing"``:
+        a buffer has no offset. ``"extra"``: an offset has no buffer.
+    ids
+        The buffers concerned: two for an overlap, otherwise one.
+    message
+        The rule and the values, in words.
+    steps
+        Half-open range of the steps at which the rule is broken, if it concerns steps.
+    bytes
+        Half-open range of the bytes concerned, if it concerns bytes.
+
+    Examples
+    --------
+    >>> for violation in validate([0, 0], [(0, 2, 8), (1, 4, 8)]):
+    ...     print(violation)
+    overlap: buffers 0 and 1 share bytes [0, 8) in steps [1, 2)
+    """
+
+    kind: str
+    ids: tuple[Hashable, ...]
+    message: str
+    steps: tuple[int, int] | None = None
+    bytes: tuple[int, int] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}"
+
+
+class _Planned(Protocol):
+    """What is read of a `Plan` (which this module does not import)."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def offsets(self) -> Sequence[int]: ...
+
+
+Offsets: TypeAlias = "_Planned | Mapping[Hashable, Any] | Sequence[Any] | npt.NDArray[Any]"
+
+
+def validate(
+    plan: Offsets, intervals: Intervals | None = None, *, capacity: int | None = None
+) -> tuple[Violation, ...]:
+    """List every rule that a plan breaks; an empty result proves that the plan holds.
+
+    O(n log n) for a valid plan. A plan with overlaps is swept once more to list every pair,
+    O(n x most buffers live together).
+
+    Parameters
+    ----------
+    plan
+        A `Plan`, a mapping from id to offset, or offsets in the order of the buffers.
+    intervals
+        The problem to check against, as for `Problem`. A `Plan` brings its own, but may be
+        checked against other lifetimes: offsets then belong to buffers of the same id.
+    capacity
+        Bytes available; that of the problem if None.
+
+    Returns
+    -------
+    tuple of Violation
+        In order of the buffers, overlaps last.
+
+    Examples
+    --------
+    >>> validate([0, 8], [(0, 2, 8), (1, 4, 8)])
+    ()
+    >>> [v.kind for v in validate({"a": 4}, Problem.from_columns([0], [1], [8], ids="a"), capacity=8)]
+    ['over capacity']
+    """
+    if intervals is None:
+        if isinstance(plan, (Mapping, Sequence, np.ndarray)):
+            raise TypeError("validate() needs the intervals, unless it is given a Plan")
+        intervals = plan.problem
+    problem = Problem(intervals, capacity=capacity)
+    given, violations = _match(plan, problem)
+    offsets, placed = np.zeros(len(problem), np.int64), np.zeros(len(problem), bool)
+    for i, value in given:
+        try:
+            offset = operator.index(value)
+        except TypeError:
+            kind = "missing" if value is None else "not an integer"
+            violations.append(_of_one(problem, i, kind, f"has offset {value!r}"))
+            continue
+        if abs(offset) >= 2**62:
+            violations.append(_of_one(problem, i, "over capacity", f"has offset {offset}"))
+            continue
+        offsets[i], placed[i] = offset, True
+    violations += _single(problem, offsets, placed)
+    solid = np.flatnonzero(placed & (problem.size > 0))
+    if _overlap_exists(problem, offsets, solid):
+        violations += _overlaps(problem, offsets, solid)
+    return tuple(violations)
+
+
+def _match(plan: Offsets, problem: Problem) -> tuple[list[tuple[int, Any]], list[Violation]]:
+    """Pairs of (position, offset as given), and what has no partner."""
+    if not isinstance(plan, (Mapping, Sequence, np.ndarray)):
+        same = plan.problem is problem or plan.problem.ids == problem.ids
+        plan = plan.offsets if same else dict(zip(plan.problem.ids, plan.offsets, strict=True))
+    if isinstance(plan, Mapping):
+        missing = [id for id in problem.ids if id not in plan]
+        extra = [id for id in plan if id not in problem._positions]
+        given = [(problem.index(id), value) for id, value in plan.items() if id not in set(extra)]
+    else:
+        offsets = plan.tolist() if isinstance(plan, np.ndarray) else plan
+        missing = list(problem.ids[len(offsets) :])
+        extra = list(range(len(problem), len(offsets)))
+        given = list(zip(range(len(problem)), offsets, strict=False))
+    violations = [Violation("missing", (id,), f"buffer {id!r} has no offset") for id in missing]
+    violations += [
+        Violation("extra", (id,), f"offset for {id!r}, which is no buffer of the problem")
+        for id in extra
+    ]
+    return given, violations
+
+
+def _of_one(problem: Problem, i: int, kind: str, message: str, **witness: Any) -> Violation:
+    id = problem.ids[i]
+    return Violation(kind, (id,), f"buffer {id!r} {message}", **witness)
+
+
+def _single(
+    problem: Problem, offsets: npt.NDArray[np.int64], placed: npt.NDArray[np.bool_]
+) -> Iterator[Violation]:
+    """Rules that concern one buffer, found on whole columns."""
+    for i in _where(placed & (offsets < 0)):
+        yield _of_one(problem, i, "negative", f"has offset {offsets[i]}")
+    for i in _where(placed & (offsets % problem.alignment != 0)):
+        message = f"has offset {offsets[i]}, no multiple of its alignment {problem.alignment[i]}"
+        yield _of_one(problem, i, "misaligned", message)
+    for i in _where(placed & (problem.pin != FREE) & (offsets != problem.pin)):
+        message = f"is pinned to {problem.pin[i]}, not {offsets[i]}"
+        yield _of_one(problem, i, "moved pin", message)
+    if problem.capacity is not None:
+        end = offsets + problem.size
+        for i in _where(placed & (problem.size > 0) & (end > problem.capacity)):
+            yield _of_one(
+                problem,
+                i,
+                "over capacity",
+                f"ends at {end[i]}, {end[i] - problem.capacity} bytes over {problem.capacity}",
+                bytes=(int(max(offsets[i], problem.capacity)), int(end[i])),
+            )
+
+
+def _where(mask: npt.NDArray[np.bool_]) -> list[int]:
+    positions: list[int] = np.flatnonzero(mask).tolist()
+    return positions
+
+
+def _events(problem: Problem, solid: npt.NDArray[np.int64]) -> Iterator[tuple[int, bool]]:
+    """(position, whether it begins) in the order of time; at one step ends come first."""
+    step = np.concatenate([problem.upper[solid], problem.lower[solid]])
+    begins = np.repeat([False, True], len(solid))
+    order = np.lexsort((begins, step))
+    both = np.concatenate([solid, solid])
+    yield from zip(both[order].tolist(), begins[order].tolist(), strict=True)
+
+
+def _overlap_exists(
+    problem: Problem, offsets: npt.NDArray[np.int64], solid: npt.NDArray[np.int64]
+) -> bool:
+    """Sweep over time, the live buffers sorted by offset.
+
+    Until the first overlap the live buffers are disjoint, so a new one can only overlap its
+    two neighbours::
+
+        ...[ left )    [ new )  [ right )...
+    """
+    offset, end = offsets.tolist(), (offsets + problem.size).tolist()
+    starts: list[int] = []
+    ends: list[int] = []
+    for i, begins in _events(problem, solid):
+        at = bisect_left(starts, offset[i])
+        if not begins:
+            del starts[at], ends[at]
+        elif (at < len(starts) and starts[at] < end[i]) or (at and ends[at - 1] > offset[i]):
+            return True
+        else:
+            starts.insert(at, offset[i])
+            ends.insert(at, end[i])
+    return False
+
+
+def _overlaps(
+    problem: Problem, offsets: npt.NDArray[np.int64], solid: npt.NDArray[np.int64]
+) -> list[Violation]:
+    """Every overlapping pair: each new buffer against all that are live."""
+    live: dict[int, None] = {}
+    violations = []
+    end = offsets + problem.size
+    for i, begins in _events(problem, solid):
+        if not begins:
+            del live[i]
+            continue
+        others = np.fromiter(live, np.int64, len(live))
+        shared = (offsets[others] < end[i]) & (offsets[i] < end[others])
+        violations += [_overlap(problem, offsets, end, j, i) for j in others[shared].tolist()]
+        live[i] = None
+    return violations
+
+
+def _overlap(
+    problem: Problem,
+    offsets: npt.NDArray[np.int64],
+    end: npt.NDArray[np.int64],
+    i: int,
+    j: int,
+) -> Violation:
+    i, j = sorted((i, j))
+    steps = (
+        int(max(problem.lower[i], problem.lower[j])),
+        int(min(problem.upper[i], problem.upper[j])),
+    )
+    shared = int(max(offsets[i], offsets[j])), int(min(end[i], end[j]))
+    a, b = problem.ids[i], problem.ids[j]
+    message = (
+        f"buffers {a!r} and {b!r} share bytes [{shared[0]}, {shared[1]}) "
+        f"in steps [{steps[0]}, {steps[1]})"
+    )
+    return Violation("overlap", (a, b), message, steps=steps, bytes=shared)
