@@ -10,7 +10,7 @@ from dsa.kernels.placement import Fit, place
 from dsa.problem import Problem
 from dsa.result import Solution
 from dsa.solvers import Solver
-from dsa.solvers.orders import ORDERS, order_by
+from dsa.solvers.orders import check_order, order_by
 
 __all__ = ["Greedy", "GreedyByBreadth", "GreedyBySize"]
 
@@ -25,9 +25,10 @@ class Greedy(Solver):
     Parameters
     ----------
     order
-        ``"size"``, ``"lifetime"``, ``"area"`` (bytes x steps), ``"conflicts"``, each largest
-        first; ``"urgency"`` (heaviest section covered, then lifetime: Arm Vela); ``"breadth"``
-        (steps by the bytes live at them); ``"lower"`` (by start); ``"given"`` (the input's).
+        ``"size"``, ``"lifetime"``, ``"area"`` (bytes x steps), ``"sections"`` (bytes x
+        sections), ``"conflicts"``, each largest first; ``"urgency"`` (heaviest section covered,
+        then lifetime: Arm Vela); ``"breadth"`` (steps by the bytes live at them); ``"lower"``
+        (by start); ``"given"`` (the input's).
     fit
         ``"best"``: smallest gap, of equal ones the lowest. ``"first"``: lowest gap.
 
@@ -54,8 +55,7 @@ class Greedy(Solver):
     supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
-            raise ValueError(f"no order is named {self.order!r}; there are {', '.join(ORDERS)}")
+        check_order(self.order)
         if self.fit not in get_args(Fit):
             raise ValueError(f"fit must be 'first' or 'best', got {self.fit!r}")
 

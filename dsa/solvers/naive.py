@@ -50,11 +50,8 @@ class Naive(Solver):
         offsets = np.maximum(problem.pin, 0)
         # Above all pins: a buffer between two of them might share bytes with one.
         floor = int((offsets + problem.size)[pinned].max(initial=0))
-        if self.reset:
-            tops = dict.fromkeys(problem.component.tolist(), floor)
-        else:
-            tops = {0: floor}
         group = problem.component.tolist() if self.reset else [0] * len(problem)
+        tops = dict.fromkeys(group, floor)
         columns = zip(problem.size.tolist(), problem.alignment.tolist(), group, strict=True)
         for i, (size, alignment, key) in enumerate(columns):
             if pinned[i] or not size:

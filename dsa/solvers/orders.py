@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dsa.kernels.ranges import range_max
 from dsa.problem import IntArray, Problem
 
-__all__ = ["ORDERS", "order_by"]
+__all__ = ["ORDERS", "check_order", "order_by", "sort_by"]
 
 Key = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -32,20 +32,30 @@ def order_by(problem: Problem, name: str) -> IntArray:
     >>> order_by(Problem([(0, 2, 8), (1, 3, 32), (2, 4, 16)]), "size").tolist()
     [1, 2, 0]
     """
+    check_order(name)
+    return sort_by(problem, *ORDERS[name](problem))
+
+
+def check_order(name: str) -> None:
+    """Raise ValueError unless there is an order of this name."""
     if name not in ORDERS:
         raise ValueError(f"no order is named {name!r}; there are {', '.join(ORDERS)}")
-    keys = ORDERS[name](problem)
-    ties = (-problem.size, problem.lower, problem.upper, problem.id_rank)
-    return np.lexsort((*ties[::-1], *keys[::-1]))
 
 
-def _lifetime(problem: Problem) -> IntArray:
-    return problem.upper - problem.lower
+def sort_by(problem: Problem, *keys: Key, mirrored: bool = False) -> IntArray:
+    """Positions of the buffers by these keys, ascending, the first being the most important.
+
+    Ties as in `order_by`; if `mirrored`, as they are when time runs backwards.
+    """
+    ties = [problem.lower, problem.upper]
+    if mirrored:
+        ties = [-problem.upper, -problem.lower]
+    return np.lexsort((problem.id_rank, *ties[::-1], -problem.size, *keys[::-1]))
 
 
-def _area(problem: Problem) -> Key:
+def _area(problem: Problem, length: IntArray) -> Key:
     # Bytes x steps may pass 2**63; in double precision near ties may fall either way.
-    return problem.size.astype(np.float64) * _lifetime(problem)
+    return problem.size.astype(np.float64) * length
 
 
 def _conflicts(problem: Problem) -> IntArray:
@@ -79,10 +89,11 @@ def _breadth_rank(problem: Problem) -> IntArray:
 ORDERS: MappingProxyType[str, Callable[[Problem], tuple[Key, ...]]] = MappingProxyType(
     {
         "size": lambda p: (-p.size,),
-        "lifetime": lambda p: (-_lifetime(p),),
-        "area": lambda p: (-_area(p),),
+        "lifetime": lambda p: (p.lower - p.upper,),
+        "area": lambda p: (-_area(p, p.upper - p.lower),),
+        "sections": lambda p: (-_area(p, p.sections.stop - p.sections.start),),
         "conflicts": lambda p: (-_conflicts(p),),
-        "urgency": lambda p: (-_heaviest(p), -_lifetime(p), p.lower),
+        "urgency": lambda p: (-_heaviest(p), p.lower - p.upper, p.lower),
         "breadth": lambda p: (_breadth_rank(p),),
         "lower": lambda p: (p.lower,),
         "given": lambda p: (np.arange(len(p)),),

@@ -1,0 +1,155 @@
+"""The skyline in several orders, the best plan kept: the work horse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar
+
+import numpy as np
+
+from dsa.budget import Budget
+from dsa.problem import IntArray, Problem
+from dsa.result import Solution
+from dsa.solvers import Solver
+from dsa.solvers.best_fit import fill
+from dsa.solvers.orders import ORDERS, check_order, sort_by
+
+__all__ = ["StripPacking", "lower_by_component"]
+
+
+@dataclass(frozen=True)
+class StripPacking(Solver):
+    """Fill the skyline once for each of several orders; each component keeps its lowest peak.
+
+    The order of preference matters more than anything else, and a pass costs little: by size
+    times lifetime one pass reaches the load on most real models. While none has, random mixtures
+    of the orders follow, as long as restarts and time last.
+
+    Parameters
+    ----------
+    orders
+        Names of `dsa.solvers.orders.ORDERS`, tried in turn.
+    mirrored
+        Whether to try each with its ties broken as if time ran backwards, too. (The skyline
+        itself has no direction in time: only ties have.)
+    restarts
+        How many random mixtures to try; None goes on until the time limit, or not at all if
+        there is no limit.
+    seed
+        Of the random mixtures. A number of restarts gives the same plan for the same seed; a
+        time limit may end earlier or later.
+
+    Notes
+    -----
+    Complexity: near-linear for each order, O(n) memory; with pins O(n^2) in whole columns.
+    Ties: as in `dsa.solvers.orders.order_by`; of equal peaks the first found is kept.
+    Guarantee: none beforehand, but a peak at the load is optimal and ends the search.
+    Source: as `best-fit`; the orders by area and the mixtures are ours.
+
+    Examples
+    --------
+    >>> from dsa import plan
+    >>> print(plan([(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 48)], solver="strip-packing").peak)
+    88
+    """
+
+    orders: tuple[str, ...] = ("area", "sections", "urgency", "size", "lifetime")
+    mirrored: bool = True
+    restarts: int | None = None
+    seed: int = 0
+
+    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+
+    def __post_init__(self) -> None:
+        for name in self.orders:
+            check_order(name)
+        if not self.orders:
+            raise ValueError("strip-packing needs at least one order")
+
+    def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
+        solution, passes = None, 0
+        for order in self._fixed_orders(problem):
+            passes += 1
+            solution = _improve(problem, budget, solution, fill(problem, order))
+            if budget.done(solution.peak(problem)):
+                return Solution(solution.offsets, stats={"passes": passes})
+        assert solution is not None  # there is at least one order
+
+        restarts = self.restarts
+        if restarts is None and budget.time_limit is None:
+            restarts = 0
+        rest = _above(problem, solution, budget.target)
+        part, best = problem.select(rest), Solution(np.asarray(solution.offsets)[rest])
+        for order in _mixtures(part, self.seed, restarts):
+            passes += 1
+            best = _improve(part, budget, best, fill(part, order))
+            if budget.done(best.peak(part)):
+                break
+        offsets = np.array(solution.offsets)
+        offsets[rest] = best.offsets
+        return Solution(offsets, stats={"passes": passes})
+
+    def _fixed_orders(self, problem: Problem) -> Iterator[IntArray]:
+        for mirrored in (False, True)[: 1 + self.mirrored]:
+            for name in self.orders:
+                yield sort_by(problem, *ORDERS[name](problem), mirrored=mirrored)
+
+
+def lower_by_component(problem: Problem, one: IntArray, other: IntArray) -> IntArray:
+    """For each component the offsets of lower peak; those of `one` if equal.
+
+    Examples
+    --------
+    >>> problem = Problem([(0, 1, 8), (1, 2, 8)])
+    >>> lower_by_component(problem, np.array([0, 4]), np.array([2, 0])).tolist()
+    [0, 0]
+    """
+    better = component_peaks(problem, other) < component_peaks(problem, one)
+    return np.where(better[problem.component], other, one)
+
+
+def component_peaks(problem: Problem, offsets: IntArray) -> IntArray:
+    """Peak of each component; the last entry, for buffers of size 0, is 0."""
+    component = problem.component
+    peaks = np.zeros(component.max(initial=-1) + 2, np.int64)
+    np.maximum.at(peaks, component, np.where(component < 0, 0, offsets + problem.size))
+    return peaks
+
+
+def _improve(
+    problem: Problem, budget: Budget, best: Solution | None, offsets: IntArray
+) -> Solution:
+    if best is None:
+        improved = Solution(offsets)
+        budget.report(improved.peak(problem))
+        return improved
+    improved = Solution(lower_by_component(problem, np.asarray(best.offsets), offsets))
+    if improved.peak(problem) < best.peak(problem):
+        budget.report(improved.peak(problem))
+    return improved
+
+
+def _above(problem: Problem, solution: Solution, target: int) -> IntArray:
+    """Positions of the buffers in components whose peak is above the target."""
+    above = component_peaks(problem, np.asarray(solution.offsets)) > target
+    return np.flatnonzero(above[problem.component])
+
+
+def _mixtures(problem: Problem, seed: int, restarts: int | None) -> Iterator[IntArray]:
+    """Random weights for size, steps, sections and heaviest section, and noise, each time anew."""
+    random = np.random.default_rng(seed)
+    sections = problem.sections
+    size = np.log(problem.size)
+    lifetimes = (
+        np.log(problem.upper - problem.lower),
+        np.log(sections.stop - sections.start),
+    )
+    for restart in count():
+        if restart == restarts:
+            return
+        alpha, beta, noise = random.uniform((0.8, 0.6, 0.0), (1.5, 1.3, 0.8))
+        score = alpha * size + beta * lifetimes[restart % 2]
+        score += noise * random.uniform(-0.5, 0.5, len(problem))
+        yield sort_by(problem, -score, mirrored=bool(restart // 2 % 2))
