@@ -27,6 +27,7 @@ Integers: TypeAlias = Sequence[int] | npt.NDArray[Any]
 
 # Steps and sums of bytes stay below this, so that no int64 sum or difference of two can wrap.
 LIMIT = 2**62
+_RANGE = "must lie between -2**62 and 2**62"
 FREE = -1  # in the column of pins: the solver chooses the offset
 
 
@@ -176,7 +177,7 @@ class Problem:
     ) -> None:
         if isinstance(intervals, Problem):
             capacity = intervals.capacity if capacity is None else capacity
-            if alignment == 1:
+            if as_natural(alignment, "alignment", least=1) == 1:
                 self.__dict__.update(intervals.with_capacity(capacity).__dict__)
                 return
             columns = intervals.columns()
@@ -266,22 +267,23 @@ class Problem:
         capacity: int | None = None,
         every_alignment: int = 1,
     ) -> None:
-        names = None if ids is None else _check_ids(ids, len(size))
+        n = len(size)
+        given = {"lower": lower, "upper": upper, "alignment": alignment, "offset": offset}
+        for field, values in given.items():
+            if values is not None and len(values) != n:
+                raise InvalidProblemError(
+                    f"column {field!r} has {len(values)} values where {n} buffers have a size",
+                    field=field,
+                )
+        names = None if ids is None else _check_ids(ids, n)
         columns = {
             "lower": _column(lower, "lower", names),
             "upper": _column(upper, "upper", names),
             "size": _column(size, "size", names),
         }
-        n = len(columns["size"])
         ones, free = np.ones(n, np.int64), np.full(n, FREE, np.int64)
         columns["alignment"] = ones if alignment is None else _column(alignment, "alignment", names)
         columns["pin"] = free if offset is None else _column(_pins(offset, names), "offset", names)
-        for name, column in columns.items():
-            if column.shape != (n,):
-                raise InvalidProblemError(
-                    f"column {name!r} has {len(column)} values where {n} buffers have a size",
-                    field=name,
-                )
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         object.__setattr__(self, "ids", tuple(range(n)) if names is None else names)
@@ -302,8 +304,8 @@ class Problem:
         self._refuse(self.pin < FREE, "offset", "offset must be at least 0, got {pin}")
         for field in ("lower", "upper"):
             column = getattr(self, field)
-            too_far = (column < -LIMIT) | (column > LIMIT)
-            self._refuse(too_far, field, f"{field} must lie within +-2**62, got {{{field}}}")
+            too_far = (column <= -LIMIT) | (column >= LIMIT)
+            self._refuse(too_far, field, f"{field} {_RANGE}, got {{{field}}}")
         self._refuse(
             self.lower == self.upper,
             "upper",
@@ -329,9 +331,9 @@ class Problem:
     def _check_sums(self) -> None:
         # No plan worth making is higher than all buffers, padded, on top of the highest pin.
         highest = int(self.pin.max(initial=0))
-        if _sum(self.size) + _sum(self.alignment - 1) + highest > LIMIT:
+        if _sum(self.size) + _sum(self.alignment - 1) + highest >= LIMIT:
             raise InvalidProblemError(
-                "sizes, alignments and offsets add up to more than 2**62 bytes; "
+                "sizes, alignments and offsets add up to 2**62 bytes or more; "
                 "measure in a larger unit",
                 field="size",
             )
@@ -516,7 +518,10 @@ class Problem:
         start, stop = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
         stop[solid] = at_event[:k] + 1
         start[solid] = at_event[k:]
-        return Sections(start, stop, step[order][last_start], bytes_live[last_start])
+        sections = Sections(start, stop, step[order][last_start], bytes_live[last_start])
+        for column in (sections.start, sections.stop, sections.step, sections.load):
+            column.flags.writeable = False
+        return sections
 
     @cached_property
     def load(self) -> int:
@@ -543,6 +548,7 @@ class Problem:
         component = np.cumsum(np.cumsum(spanning[: len(sections)]) == 0) - 1
         result = np.full(len(self), -1, np.int64)
         result[solid] = component[sections.start[solid]]
+        result.flags.writeable = False
         return result
 
     @cached_property
@@ -567,10 +573,11 @@ class Problem:
         A plan carries it, so that it cannot be applied to another problem by mistake.
         """
         digest = hashlib.sha256()
-        order = self.id_rank.argsort()
+        names = [repr(id) for id in self.ids]
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         for name in _COLUMNS:
             digest.update(getattr(self, name)[order].astype("<i8").tobytes())
-        digest.update("\n".join(repr(self.ids[i]) for i in order.tolist()).encode())
+        digest.update("\n".join(sorted(names)).encode())
         return digest.hexdigest()
 
 
@@ -619,8 +626,9 @@ def _read_row(row: Any, position: int) -> tuple[Any, ...]:
             getattr(row, "offset", None),
             position if id is None else id,
         )
-    if isinstance(row, (Sequence, np.ndarray)) and not isinstance(row, str) and len(row) == 3:
-        return (*row, 1, None, position)
+    values = row.tolist() if isinstance(row, np.ndarray) else row
+    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and len(values) == 3:
+        return (*values, 1, None, position)
     raise InvalidProblemError(
         f"buffer {position}: expected a Buffer, a (lower, upper, size) tuple or an object with "
         f"those attributes, got {row!r}",
@@ -630,7 +638,7 @@ def _read_row(row: Any, position: int) -> tuple[Any, ...]:
 
 
 def _check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
-    names = tuple(ids)
+    names = tuple(ids.tolist() if isinstance(ids, np.ndarray) else ids)
     if len(names) != n:
         raise InvalidProblemError(f"{len(names)} ids for {n} buffers", field="id")
     try:
@@ -651,15 +659,15 @@ def _pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:
     if isinstance(offset, np.ndarray) and offset.dtype != np.object_:
         return offset
     pins = list(offset)
-    if FREE in pins:
-        i = pins.index(FREE)
-        id = i if ids is None else ids[i]
-        raise InvalidProblemError(
-            f"buffer {id!r}: offset must be at least 0, got -1; None leaves it to the solver",
-            id=id,
-            field="offset",
-            value=FREE,
-        )
+    for i, value in enumerate(pins):
+        if isinstance(value, (int, np.integer)) and value == FREE:
+            id = i if ids is None else ids[i]
+            raise InvalidProblemError(
+                f"buffer {id!r}: offset must be at least 0, got -1; None leaves it to the solver",
+                id=id,
+                field="offset",
+                value=FREE,
+            )
     return [FREE if value is None else value for value in pins]
 
 
@@ -675,7 +683,7 @@ def _column(values: Any, field: str, ids: Sequence[Hashable] | None) -> IntArray
         i = next(i for i, value in enumerate(integers) if not -(2**63) <= value < 2**63)
         id = i if ids is None else ids[i]
         raise InvalidProblemError(
-            f"buffer {id!r}: {field} must lie within +-2**62, got {integers[i]}",
+            f"buffer {id!r}: {field} {_RANGE}, got {integers[i]}",
             id=id,
             field=field,
             value=integers[i],
@@ -683,6 +691,8 @@ def _column(values: Any, field: str, ids: Sequence[Hashable] | None) -> IntArray
 
 
 def _integers(values: Any, field: str, ids: Sequence[Hashable] | None) -> list[int]:
+    if isinstance(values, list) and set(map(type, values)) == {int}:  # a long file's columns
+        return values
     result = []
     for i, value in enumerate(values):
         try:
