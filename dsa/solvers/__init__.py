@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -151,8 +152,10 @@ def build(solver: str | Solver, options: Mapping[str, Any] = MappingProxyType({}
         try:
             return cls(**options)
         except TypeError as error:
-            fields = ", ".join(getattr(cls, "__dataclass_fields__", {})) or "none"
-            raise TypeError(f"solver {solver!r}: {error} (options: {fields})") from error
+            known: list[str] = [option.name for option in fields(cls)] if is_dataclass(cls) else []
+            raise TypeError(
+                f"solver {solver!r}: {error} (options: {', '.join(known) or 'none'})"
+            ) from error
     if isinstance(solver, type) or not callable(solver):
         raise TypeError(f"expected a solver's name or a configured solver, got {solver!r}")
     if options:

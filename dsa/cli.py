@@ -1,0 +1,362 @@
+"""The command line: what the library does, on files."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+
+from dsa import __version__, io
+from dsa.bounds import lower_bound
+from dsa.budget import Progress
+from dsa.errors import (
+    CapacityError,
+    DsaError,
+    InfeasibleError,
+    InvalidPlanError,
+    SolverError,
+    SolverUnavailableError,
+)
+from dsa.planner import plan
+from dsa.problem import FREE, LIMIT, IntArray, Problem
+from dsa.result import Plan
+from dsa.solvers import FEATURES, Solver, build, missing_packages, names, solver_class
+from dsa.units import format_size, parse_size
+from dsa.validation import Violation, validate
+
+__all__ = ["main"]
+
+_HELP = """\
+FILE is a path (.csv, .json, either with .gz, .npy, .npz), the name of a model that comes with dsa
+(`dsa info` lists them), or - for CSV or JSON from standard input. A SIZE is a number of bytes,
+such as 4096, 64KiB or 1.5MiB.
+
+exit status:
+  0  done
+  1  no plan fits into the capacity, or the plan is invalid
+  2  wrong usage or bad input
+  3  a solver failed: a bug, please report it
+"""
+_STATUS: dict[type[Exception], int] = {  # the first that matches
+    InfeasibleError: 1,
+    CapacityError: 1,
+    InvalidPlanError: 1,
+    SolverError: 3,
+    DsaError: 2,
+    OSError: 2,
+    UnicodeError: 2,  # of a terminal that cannot show a name
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; a usage error raises `SystemExit`.
+
+    Parameters
+    ----------
+    arguments
+        Without the name of the program; those of the process if None.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.command(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. Python would complain when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13
+    except KeyboardInterrupt:
+        _say("interrupted")
+        return 128 + 2
+    except tuple(_STATUS) as error:
+        _say(f"{error}")
+        return next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    return status
+
+
+def _say(message: str) -> None:
+    print(f"dsa: {message}", file=sys.stderr)
+
+
+# -- usage ------------------------------------------------------------------------------------
+
+
+def _parser() -> argparse.ArgumentParser:
+    shape: dict[str, Any] = {
+        "epilog": _HELP,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+        "allow_abbrev": False,
+    }
+    parser = argparse.ArgumentParser(
+        prog="dsa", description="Offsets for buffers with known lifetimes.", **shape
+    )
+    parser.add_argument("--version", action="version", version=f"dsa {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, run: Callable[[argparse.Namespace], int], about: str) -> Any:
+        sub = commands.add_parser(name, help=about, description=about, **shape)
+        sub.set_defaults(command=run)
+        return sub
+
+    add = command(
+        "plan", _plan, "Give every buffer an offset, so that the peak is low."
+    ).add_argument
+    add("file", metavar="FILE")
+    add("-s", "--solver", default="auto", metavar="NAME", help="default: auto")
+    add(
+        "--option",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="KEY=VALUE",
+        help="an option of the solver; a,b is a tuple; may be repeated",
+    )
+    add("--capacity", type=_size, metavar="SIZE", help="bytes available")
+    add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
+    add("--time-limit", type=float, metavar="SECONDS", help="then take the best plan so far")
+    add("--target", type=_size, metavar="SIZE", help="a peak that is good enough")
+    add(
+        "-o",
+        "--output",
+        type=_output,
+        metavar="OUT",
+        help="write the plan to a .csv or .json file (either with .gz), or to standard output as "
+        "CSV with -; nothing is written if no plan fits into the capacity",
+    )
+    add("--json", action="store_true", help="write the plan to standard output as JSON")
+    add("--svg", metavar="FILE", help="draw the plan, even one over the capacity")
+    add("--text", action="store_true", help="draw the plan with characters, even one over")
+
+    add = command("validate", _validate, "Check a plan, perhaps for other lifetimes.").add_argument
+    add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
+    add("problem", nargs="?", metavar="PROBLEM", help="the buffers that the plan must hold for")
+    add("--capacity", type=_size, metavar="SIZE", help="bytes available")
+
+    add = command("info", _info, "Describe a problem; without FILE, list the models.").add_argument
+    add("file", nargs="?", metavar="FILE")
+
+    command("solvers", _solvers, "List the solvers, and which of them work here.")
+    return parser
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _output(text: str) -> str:
+    # Found out now, not after an hour of solving.
+    if text != "-" and not text.removesuffix(".gz").endswith((".csv", ".json")):
+        raise argparse.ArgumentTypeError(f"{text!r} must end in .csv or .json")
+    if not Path(text).parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no directory {str(Path(text).parent)!r}")
+    return text
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    if "," in value:
+        return key, tuple(_value(part) for part in value.split(",") if part)
+    return key, _value(value)
+
+
+def _value(text: str) -> Any:
+    """``7``, ``0.5``, ``true``, ``none``; anything else is a word."""
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+# -- commands ---------------------------------------------------------------------------------
+
+
+def _plan(options: argparse.Namespace) -> int:
+    if options.json and options.output == "-":
+        raise DsaError("--json and -o - both write to standard output; choose one")
+    report = sys.stderr if options.json or options.output == "-" else sys.stdout
+    solver = _build(options.solver, dict(options.option))
+    problem = _read(options.file)
+    try:
+        with _ProgressLine() as progress:
+            result = plan(
+                problem,
+                solver,
+                capacity=options.capacity,
+                alignment=options.alignment,
+                time_limit=options.time_limit,
+                target=options.target,
+                progress=progress,
+            )
+    except CapacityError as error:
+        _say(f"{error}")
+        if options.output is not None:
+            _say(f"{options.output} is not written")
+        _draw(error.plan, options, report)
+        return 1
+    print(result.summary(), file=report)
+    _draw(result, options, report)
+    if options.json:
+        io.write_json(result, sys.stdout)
+    if options.output is not None:
+        write = io.write_json if ".json" in Path(options.output).suffixes else io.write_csv
+        write(result, sys.stdout if options.output == "-" else options.output)
+    return 0
+
+
+def _build(name: str, options: dict[str, Any]) -> Solver:
+    try:
+        return build(name, options)
+    except (TypeError, ValueError) as error:  # an option that does not exist, or its value
+        raise DsaError(f"{error}") from error
+
+
+def _read(file: str) -> Problem:
+    return io.read_problem(sys.stdin.buffer) if file == "-" else io.load(file)
+
+
+def _draw(result: Plan, options: argparse.Namespace, report: IO[str]) -> None:
+    if options.text:
+        print(result.to_text(*shutil.get_terminal_size()), file=report)
+    if options.svg is not None:
+        result.to_svg(options.svg)
+
+
+class _ProgressLine:
+    """The best peak so far: on a terminal only, after a second, and gone in the end."""
+
+    def __init__(self) -> None:
+        self.width = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.seconds >= 1 and sys.stderr.isatty():
+            peak, target = format_size(progress.peak), format_size(progress.target)
+            self._show(f"{progress.seconds:.0f} s, peak {peak}, target {target}")
+
+    def __exit__(self, *_: object) -> None:
+        if self.width:
+            self._show("")  # blanks over it
+            self._show("")  # and back to the first column
+
+    def _show(self, text: str) -> None:
+        print(f"\r{text:<{self.width}}", end="", file=sys.stderr, flush=True)
+        self.width = len(text)
+
+
+def _validate(options: argparse.Namespace) -> int:
+    if options.plan == options.problem == "-":
+        raise DsaError("PLAN and PROBLEM cannot both come from standard input")
+    try:
+        given = io.read_plan(sys.stdin.buffer if options.plan == "-" else options.plan)
+    except InvalidPlanError as error:
+        if not error.violations:
+            raise
+        return _report(options.plan, error.violations)
+    problem = given.problem if options.problem is None else _read(options.problem)
+    offsets = io.offsets_by_id(given.problem.ids, given.offsets, problem)
+    violations = validate(offsets, problem, capacity=options.capacity)
+    if violations:
+        return _report(options.plan, violations)
+    placed = np.array([offsets[id] for id in problem.ids], np.int64)
+    print(f"valid: {Plan(problem, placed, lower_bound(problem), given.solver).headline}")
+    return 0
+
+
+def _report(file: str, violations: Sequence[Violation]) -> int:
+    print(*violations, sep="\n")
+    rules = "a rule" if len(violations) == 1 else f"{len(violations)} rules"
+    _say(f"{file} breaks {rules}")
+    return 1
+
+
+def _info(options: argparse.Namespace) -> int:
+    if options.file is None:
+        print(*io.bundled(), sep="\n")
+        return 0
+    for label, text in _facts(_read(options.file)).items():
+        print(f"{label:<13} {text}")
+    return 0
+
+
+def _facts(problem: Problem) -> dict[str, str]:
+    size, bound = problem.size, lower_bound(problem)
+    first, last = int(problem.lower.min(initial=LIMIT)), int(problem.upper.max(initial=-LIMIT))
+    facts = {
+        "buffers": f"{len(problem)}, {int((size == 0).sum())} of size 0, "
+        f"{int((problem.pin != FREE).sum())} pinned",
+        "steps": f"{last - first}, from {first} up to {last}" if len(problem) else "none",
+        "sections": f"{len(problem.sections)}",
+        "components": f"{int(problem.component.max(initial=-1)) + 1}",
+        "sizes": _spread(size) if len(problem) else "none",
+        "alignments": ", ".join(map(str, np.unique(problem.alignment).tolist())) or "none",
+        "without reuse": _bytes(sum(size.tolist())),
+        "load": f"{_bytes(problem.load)}{_most_live(problem)}",
+        "lower bound": f"{_bytes(bound.value)}, {bound}",
+    }
+    if problem.capacity is not None:
+        facts["capacity"] = _bytes(problem.capacity)
+    return facts
+
+
+def _spread(size: IntArray) -> str:
+    return (
+        f"{_bytes(int(size.min()))} to {_bytes(int(size.max()))}, "
+        f"median {_bytes(int(np.median(size)))}"
+    )
+
+
+def _most_live(problem: Problem) -> str:
+    """When the load is reached, and who is to blame for it."""
+    step = problem.load_step
+    if step is None:
+        return ""
+    live = np.flatnonzero((problem.lower <= step) & (step < problem.upper) & (problem.size > 0))
+    largest = live[np.argsort(-problem.size[live], kind="stable")][:5].tolist()
+    named = ", ".join(f"{problem.ids[i]!r} ({format_size(int(problem.size[i]))})" for i in largest)
+    return f" at step {step}, {len(live)} live, the largest: {named}"
+
+
+def _bytes(size: int) -> str:
+    return f"{size} B" if size < 1024 else f"{size} B ({format_size(size)})"
+
+
+def _solvers(options: argparse.Namespace) -> int:
+    table = [("name", "installed", "exact", "honours", "what it is")]
+    table += [_describe(name) for name in names()]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        print("  ".join(map(str.ljust, row, widths)).rstrip())
+    return 0
+
+
+def _describe(name: str) -> tuple[str, str, str, str, str]:
+    try:
+        solver = solver_class(name)
+    except SolverUnavailableError as error:
+        return name, "no", "", "", str(error)
+    missing = missing_packages(solver)
+    return (
+        name,
+        f"needs {', '.join(missing)}" if missing else "yes",
+        "yes" if solver.exact else "no",
+        ", ".join(feature for feature in FEATURES if feature in solver.supports) or "-",
+        (inspect.getdoc(solver) or "").partition("\n")[0],
+    )
