@@ -478,6 +478,11 @@ class Problem:
         if missing or unknown:
             what, names = ("lacks", missing) if missing else ("has unknown columns", unknown)
             raise InvalidProblemError(f"the problem {what} {', '.join(sorted(names))}")
+        for name, values in data.items():
+            if name != "capacity" and not isinstance(values, (list, tuple, np.ndarray)):
+                raise InvalidProblemError(
+                    f"column {name!r} must be a list, got {values!r}", field=name, value=values
+                )
         return cls.from_columns(**data)
 
     # -- derived, computed once --------------------------------------------------------------
@@ -673,9 +678,13 @@ def _pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:
 
 def _column(values: Any, field: str, ids: Sequence[Hashable] | None) -> IntArray:
     """A new int64 array of the values; refuses everything that is not an integer."""
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iu" and values.ndim == 1:
-        if values.dtype.kind == "i" or not len(values) or int(values.max()) < 2**63:
-            return values.astype(np.int64)
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype.kind in "iu"
+        and values.ndim == 1
+        and (values.dtype.kind == "i" or int(values.max(initial=0)) < 2**63)
+    ):
+        return values.astype(np.int64)
     integers = _integers(values, field, ids)
     try:
         return np.array(integers, np.int64)
@@ -696,7 +705,7 @@ def _integers(values: Any, field: str, ids: Sequence[Hashable] | None) -> list[i
     result = []
     for i, value in enumerate(values):
         try:
-            result.append(_integer(value))
+            result.append(as_integer(value))
         except TypeError:
             id = i if ids is None else ids[i]
             raise InvalidProblemError(
@@ -708,7 +717,8 @@ def _integers(values: Any, field: str, ids: Sequence[Hashable] | None) -> list[i
     return result
 
 
-def _integer(value: Any) -> int:
+def as_integer(value: Any) -> int:
+    """The value as an int, exactly; a TypeError for what is no integer."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError("a bool is not a number of bytes or steps")
     return operator.index(value)
@@ -717,7 +727,7 @@ def _integer(value: Any) -> int:
 def as_natural(value: Any, field: str, least: int = 0) -> int:
     """A single integer argument, checked like the columns."""
     try:
-        number = _integer(value)
+        number = as_integer(value)
     except TypeError:
         raise InvalidProblemError(
             f"{field} must be an integer, got {value!r}", field=field, value=value

@@ -14,7 +14,7 @@ import pickle
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
@@ -140,7 +140,7 @@ def _clash(a: Buffer, b: Buffer) -> bool:
 
 
 def assert_valid(
-    plan: Plan | Mapping[Hashable, Any] | Sequence[Any] | npt.NDArray[Any],
+    plan: Plan | Mapping[Any, Any] | Sequence[Any] | npt.NDArray[Any],
     problem: Intervals | None = None,
 ) -> None:
     """Raise an AssertionError that lists in words every rule a plan breaks.

@@ -1,11 +1,10 @@
-"""The judge: which rules of its problem does a plan break?
+"""The judge: which rules of its problem a plan breaks.
 
 Imports `problem` and nothing that places buffers: what is judged here was made elsewhere.
 """
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_left
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dsa.problem import FREE, Intervals, Problem
+from dsa.problem import FREE, LIMIT, Intervals, Problem, as_integer
 
 __all__ = ["Violation", "validate"]
 
@@ -65,7 +64,7 @@ class _Planned(Protocol):
     def offsets(self) -> Sequence[int]: ...
 
 
-Offsets: TypeAlias = "_Planned | Mapping[Hashable, Any] | Sequence[Any] | npt.NDArray[Any]"
+Offsets: TypeAlias = "_Planned | Mapping[Any, Any] | Sequence[Any] | npt.NDArray[Any]"
 
 
 def validate(
@@ -89,13 +88,13 @@ def validate(
     Returns
     -------
     tuple of Violation
-        In order of the buffers, overlaps last.
+        Kind by kind, each in order of the buffers; overlaps last.
 
     Examples
     --------
     >>> validate([0, 8], [(0, 2, 8), (1, 4, 8)])
     ()
-    >>> [v.kind for v in validate({"a": 4}, Problem.from_columns([0], [1], [8], ids="a"), capacity=8)]
+    >>> [v.kind for v in validate([4], [(0, 1, 8)], capacity=8)]
     ['over capacity']
     """
     if intervals is None:
@@ -107,13 +106,14 @@ def validate(
     offsets, placed = np.zeros(len(problem), np.int64), np.zeros(len(problem), bool)
     for i, value in given:
         try:
-            offset = operator.index(value)
+            offset = as_integer(value)
         except TypeError:
             kind = "missing" if value is None else "not an integer"
             violations.append(_of_one(problem, i, kind, f"has offset {value!r}"))
             continue
-        if abs(offset) >= 2**62:
-            violations.append(_of_one(problem, i, "over capacity", f"has offset {offset}"))
+        if abs(offset) >= LIMIT:
+            kind = "negative" if offset < 0 else "over capacity"
+            violations.append(_of_one(problem, i, kind, f"has offset {offset}"))
             continue
         offsets[i], placed[i] = offset, True
     violations += _single(problem, offsets, placed)
@@ -130,8 +130,9 @@ def _match(plan: Offsets, problem: Problem) -> tuple[list[tuple[int, Any]], list
         plan = plan.offsets if same else dict(zip(plan.problem.ids, plan.offsets, strict=True))
     if isinstance(plan, Mapping):
         missing = [id for id in problem.ids if id not in plan]
-        extra = [id for id in plan if id not in problem._positions]
-        given = [(problem.index(id), value) for id, value in plan.items() if id not in set(extra)]
+        known = set(problem.ids)
+        extra = [id for id in plan if id not in known]
+        given = [(problem.index(id), plan[id]) for id in problem.ids if id in plan]
     else:
         offsets = plan.tolist() if isinstance(plan, np.ndarray) else plan
         missing = list(problem.ids[len(offsets) :])
