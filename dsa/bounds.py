@@ -10,7 +10,7 @@ import numpy as np
 from dsa.kernels.ranges import cover_max
 from dsa.problem import Problem
 
-__all__ = ["Bound", "lower_bound"]
+__all__ = ["Bound", "Reachable", "lower_bound"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +104,40 @@ def _section_bound(problem: Problem, section: int, value: int, kind: str) -> Bou
     live = np.flatnonzero((sections.start <= section) & (section < sections.stop))
     ids = tuple(problem.ids[i] for i in live.tolist())
     return Bound(value, kind, int(sections.step[section]), ids)
+
+
+class Reachable:
+    """Which peaks a plan that has been pushed down can have.
+
+    Its highest buffer stands on a buffer, and so on down to the bottom: without alignments and
+    pins the peak is a sum of some of the sizes. So once every peak up to some number is refuted,
+    the bound rises to the next sum, not just by one byte.
+
+    Parameters
+    ----------
+    problem
+        Whose sizes count.
+    limit
+        Peaks of interest, at most. Above `SUMS_LIMIT` the sums are not computed, and every
+        number counts as reachable: O(n x limit / 64) otherwise.
+
+    Examples
+    --------
+    >>> Reachable(Problem([(0, 1, 6), (0, 1, 10)]), 16).above(6)
+    10
+    """
+
+    SUMS_LIMIT = 2**20
+
+    def __init__(self, problem: Problem, limit: int) -> None:
+        self._sums = 0
+        if problem.features or limit > self.SUMS_LIMIT:
+            return
+        mask, self._sums = (1 << limit + 1) - 1, 1
+        for size in problem.size.tolist():
+            self._sums |= self._sums << size & mask
+
+    def above(self, value: int) -> int:
+        """The least peak above a value that is reachable, as far as is known."""
+        rest = self._sums >> value + 1
+        return value + (rest & -rest).bit_length() if rest else value + 1

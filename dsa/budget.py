@@ -43,8 +43,8 @@ class Budget:
         whatever the limit.
     progress
         Called with a `Progress` whenever a better plan is found.
-    unit
-        Bytes in one unit of `target`, for problems whose sizes were divided.
+    unit, base
+        Bytes in one unit of `target` and bytes below 0, for problems that were reduced.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class Budget:
     time_limit: float | None = None
     progress: Callable[[Progress], None] | None = None
     unit: int = 1
+    base: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
@@ -89,12 +90,14 @@ class Budget:
     def report(self, peak: int) -> None:
         """Tell the progress callback of a better plan."""
         if self.progress is not None:
-            self.progress(Progress(self.seconds(), peak * self.unit, self.target * self.unit))
+            peak, target = (self.base + value * self.unit for value in (peak, self.target))
+            self.progress(Progress(self.seconds(), peak, target))
 
     def limited(self, seconds: float) -> Budget:
         """The same budget, but with at most this many seconds from now."""
         return replace(self, time_limit=self.seconds() + min(self.remaining(), seconds))
 
-    def aimed(self, target: int, unit: int = 1) -> Budget:
-        """The same deadline with another target, in units of so many bytes."""
-        return replace(self, target=target, unit=self.unit * unit)
+    def aimed(self, target: int, unit: int = 1, base: int = 0) -> Budget:
+        """The same deadline with another target, in units of so many of ours, above a base."""
+        base = self.base + base * self.unit
+        return replace(self, target=target, unit=self.unit * unit, base=base)

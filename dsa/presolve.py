@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dsa.bounds import lower_bound
 from dsa.budget import Budget
@@ -27,55 +29,86 @@ class Part:
     Parameters
     ----------
     problem
-        The buffers of the component, their sizes, alignments and pins in units.
+        Buffers of the component, their sizes, alignments and pins in units.
     positions
         Their positions in the whole problem.
     unit
         Bytes in a unit.
+    base
+        Bytes at the bottom that buffers live throughout the component have taken.
     """
 
     problem: Problem
     positions: IntArray
     unit: int
+    base: int
 
 
 def split(problem: Problem, enough: int) -> tuple[list[Part], IntArray]:
     """Components that need a search, heaviest first, and offsets for all other buffers.
 
     A component whose buffers, one on top of the other, stay within `enough` bytes cannot decide
-    the peak: it is stacked. Buffers of size 0 get offset 0. Pinned buffers keep their pins.
+    the peak: it is stacked. A buffer live throughout its component conflicts with all others; it
+    goes to the bottom, for everything below it can be shifted up by its size. What is left may
+    fall apart again. Buffers of size 0 get offset 0, pinned buffers keep their pins.
     """
     offsets = np.where(problem.pin == FREE, 0, problem.pin)
-    component = problem.component
-    count = int(component.max(initial=-1)) + 1
-    order = np.argsort(component, kind="stable")
-    bounds = np.searchsorted(component[order], np.arange(count + 1))
-    padded = problem.size + problem.alignment - 1
-    parts = []
-    for k in range(count):
-        members = order[bounds[k] : bounds[k + 1]]
+    parts: list[Part] = []
+    pending = [(members, 0) for members in _components(problem)]
+    while pending:
+        members, base = pending.pop()
         free = not (problem.pin[members] != FREE).any()
-        if len(members) == 1 and free:
+        if free and _stacked_size(problem, members, base) <= enough:
+            _stack(problem, members, base, offsets)
             continue
-        if free and int(padded[members].sum()) <= enough:
-            _stack(problem, members, offsets)
+        part = problem.select(members)
+        throughout = _throughout(part)
+        if throughout.any():
+            top = _stack(problem, members[throughout], base, offsets)
+            rest = members[~throughout]
+            inner = _components(problem.select(rest))
+            pending += [(rest[positions], top) for positions in inner]
         else:
-            parts.append(_part(problem, members))
-    parts.sort(key=lambda part: -part.problem.load * part.unit)
+            if problem.capacity is not None:
+                part = part.with_capacity(max(problem.capacity - base, 0))
+            scaled, unit = divide(part)
+            parts.append(Part(scaled, members, unit, base))
+    parts.sort(key=lambda part: -part.base - part.problem.load * part.unit)
     return parts, offsets
 
 
-def _part(problem: Problem, members: IntArray) -> Part:
-    scaled, unit = divide(problem.select(members))
-    return Part(scaled, members, unit)
+def _components(problem: Problem) -> list[IntArray]:
+    """Positions of the buffers of each component."""
+    component = problem.component
+    order = np.argsort(component, kind="stable")
+    starts = np.searchsorted(component[order], np.arange(component.max(initial=-1) + 2))
+    return [order[i:j] for i, j in pairwise(starts.tolist())]
 
 
-def _stack(problem: Problem, members: IntArray, offsets: IntArray) -> None:
-    top = 0
+def _throughout(part: Problem) -> npt.NDArray[np.bool_]:
+    """Buffers live throughout the component, if they may go to the bottom.
+
+    Shifting the others up by their size must leave pins and alignments as they are.
+    """
+    sections = part.sections
+    throughout = (sections.start == 0) & (sections.stop == len(sections))
+    if (part.pin != FREE).any():
+        return np.zeros(len(part), bool)
+    return throughout & (part.size % part.base_alignment == 0)
+
+
+def _stacked_size(problem: Problem, members: IntArray, base: int) -> int:
+    return base + int((problem.size + problem.alignment - 1)[members].sum())
+
+
+def _stack(problem: Problem, members: IntArray, base: int, offsets: IntArray) -> int:
+    """Put buffers one on top of the other; return where the last one ends."""
+    top = base
     for i in members.tolist():
         alignment = int(problem.alignment[i])
         offsets[i] = -(-top // alignment) * alignment
         top = int(offsets[i] + problem.size[i])
+    return top
 
 
 def divide(problem: Problem) -> tuple[Problem, int]:
@@ -127,11 +160,12 @@ def solve_parts(
     parts, offsets = split(problem, max(bound, budget.target))
     enough, stats = budget.target, []
     for part in parts:
-        aim = budget.aimed(max(enough // part.unit, lower_bound(part.problem).value), part.unit)
-        solution = solve(part.problem, aim)
-        offsets[part.positions] = np.asarray(solution.offsets, np.int64) * part.unit
-        enough = max(enough, solution.peak(part.problem) * part.unit)
-        bound = max(bound, (solution.lower_bound or 0) * part.unit)
+        least = lower_bound(part.problem).value
+        aim = max((enough - part.base) // part.unit, least)
+        solution = solve(part.problem, budget.aimed(aim, part.unit, part.base))
+        offsets[part.positions] = part.base + np.asarray(solution.offsets) * part.unit
+        enough = max(enough, part.base + solution.peak(part.problem) * part.unit)
+        bound = max(bound, part.base + (solution.lower_bound or 0) * part.unit)
         stats.append(dict(solution.stats))
     return Solution(offsets, bound, _merge(stats))
 

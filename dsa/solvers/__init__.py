@@ -35,6 +35,7 @@ _TABLE = {
     "linear-scan": "dsa.solvers.linear_scan:LinearScan",
     "naive": "dsa.solvers.naive:Naive",
     "hill-climb": "dsa.solvers.hill_climb:HillClimb",
+    "exact": "dsa.solvers.exact:Exact",
     "mip": "dsa.solvers.mip:Mip",
 }
 _registered: dict[str, str] = {}

@@ -1,0 +1,256 @@
+"""Skyline branch and bound: finds the optimum and proves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dsa.bounds import Reachable, lower_bound
+from dsa.budget import Budget
+from dsa.kernels import compiled
+from dsa.kernels.search import FOUND, HITS, PAUSED, RECORDED, REFUTED, search
+from dsa.kernels.searcher import HELPERS, Searcher
+from dsa.problem import IntArray, Problem
+from dsa.result import Solution, peak
+from dsa.solvers import Solver
+from dsa.solvers.orders import ORDERS, check_order, sort_by
+from dsa.solvers.strip_packing import StripPacking
+
+__all__ = ["Exact", "Minimiser"]
+
+RULES = {"fewest": 0, "few": 1, "fewest-tight": 2, "lowest": 3, "tightest": 4}
+
+
+@dataclass(frozen=True)
+class Exact(Solver):
+    """Search for a plan at the lower bound; where there is none, prove it and raise the bound.
+
+    `dsa.kernels.search` describes the search for a plan within a capacity. It is started again
+    and again with other rules and orders, for more nodes each time, half of the time at the
+    lower bound, half of the time somewhere between the bound and the best peak. Ends when the
+    two meet, at the target, or when nodes or seconds are used up, with the best plan so far.
+
+    Parameters
+    ----------
+    nodes
+        Nodes to search in all; None for no limit. Only a run that is ended by this, or by
+        itself, can be reproduced exactly.
+    seconds
+        Time limit if the call has none and `nodes` is None.
+    rules
+        How the next section is chosen: ``"fewest"`` children, then most bytes unplaced;
+        ``"few"``, the same, but three children or more count as equal; ``"fewest-tight"``,
+        fewest children, then least slack; ``"lowest"`` floor; ``"tightest"``, least slack.
+    orders
+        Which child is tried first: names of `dsa.solvers.orders.ORDERS`. After the first round
+        the ranks are shaken at random.
+    one_machine
+        Whether to bound each section as a machine whose jobs have release times (Jackson).
+    components
+        Whether to search parts that have fallen apart in time one after the other.
+    backjumping
+        Whether to undo decisions that had no part in a failure without trying alternatives.
+    nogoods
+        Whether to remember refuted components. They are compared in full: no proof rests on a
+        hash.
+    symmetry
+        Whether to try only one order of equal buffers, and of buffers of the same lifetime that
+        lie on one another.
+    seed
+        Of the random ranks.
+    accelerate
+        True compiles the kernel with numba, False does not; None does if numba is installed and
+        the kernel was compiled before or there is time for it. The result is the same.
+
+    Notes
+    -----
+    Complexity: exponential at worst. On most real problems hardly a decision is undone: then
+    O(n x sections) for the choice of sections, and the buffers a placement concerns.
+    Ties: decided by rank, then by position; equal input, equal plan.
+    Guarantee: optimal if the status says so. A refuted capacity raises the bound to the next
+    peak that is reachable.
+    Alignments: a plan is pushed down by putting each buffer, in order of offset, at the lowest
+    aligned offset above what lies under it; by induction nothing rises. So the search need only
+    try aligned levels. Padding below a buffer is not filled later in the same branch: a buffer in
+    it is another child.
+    Pins: a pinned buffer stays; the same induction holds for the others. It is the only child of
+    a section whose floor it lies on, and its branch dies when a floor passes its pin.
+    Source: ours; niches after Alvarez-Valdés et al. 2009 and Kenmochi et al. 2009, components and
+    lower offsets after MiniMalloc (Moffitt 2023).
+
+    Examples
+    --------
+    >>> from dsa import plan
+    >>> rows = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
+    >>> p = plan(rows, solver="exact")
+    >>> p.problem.load, p.peak, p.status, p.bound_witness.kind
+    (4, 5, 'optimal', 'search')
+    """
+
+    nodes: int | None = None
+    seconds: float = 60.0
+    rules: tuple[str, ...] = ("fewest", "few", "fewest-tight")
+    orders: tuple[str, ...] = ("span", "sections", "area", "heaviest", "urgency", "size")
+    one_machine: bool = False
+    components: bool = True
+    backjumping: bool = True
+    nogoods: bool = True
+    symmetry: bool = True
+    seed: int = 0
+    accelerate: bool | None = None
+
+    exact: ClassVar[bool] = True
+    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    searches: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        for name in self.orders:
+            check_order(name)
+        for name in self.rules:
+            if name not in RULES:
+                raise ValueError(f"no rule is named {name!r}; there are {', '.join(RULES)}")
+        if not (self.orders and self.rules):
+            raise ValueError("exact needs at least one order and one rule")
+
+    def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
+        if budget.time_limit is None and self.nodes is None:
+            budget = budget.limited(self.seconds)
+        start = StripPacking(restarts=0)(problem, budget)
+        return Minimiser(self, problem, budget, np.asarray(start.offsets)).run()
+
+
+class Minimiser:
+    """One run of `Exact` on one component: the bound from below, the peak from above.
+
+    Parameters
+    ----------
+    options
+        The solver.
+    problem
+        The component, without buffers of size 0.
+    budget
+        When to stop.
+    start
+        Offsets of some plan.
+    """
+
+    # Nodes between two looks at the clock, uncompiled and compiled.
+    SLICE = (200, 20_000)
+
+    def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
+        self._options = options
+        self._problem = problem
+        self._budget = budget
+        self.offsets, self.peak = start, peak(problem, start)
+        self.bound = lower_bound(problem).value
+        self._reachable = Reachable(problem, self.peak)
+        self._nodes = 0
+        self._stats = {"nodes": 0, "refuted": 0, "remembered": 0, "met_again": 0}
+        # One for the bound, which keeps what it has refuted, and one for capacities above it.
+        self._searchers = (self._searcher(), self._searcher())
+        self._compile = options.accelerate is True
+        self._share = 2  # the next capacity above the bound: this part of the gap
+
+    def _searcher(self) -> Searcher:
+        names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
+        return Searcher(self._problem, **{name: getattr(self._options, name) for name in names})
+
+    def run(self) -> Solution:
+        """Search until peak and bound meet, or until the budget ends it."""
+        for rank, rule, nodes in self._starts():
+            while not self._finished():
+                if not self._refute(rank, rule, nodes):
+                    break
+            if self._finished():
+                break
+            self._improve(rank, rule, nodes)
+            if self._finished():
+                break
+        return Solution(self.offsets, self.bound, self._stats)
+
+    def _starts(self) -> Iterator[tuple[IntArray, int, int]]:
+        """Rank, rule and nodes of each start: all pairs in turn, then again, shaken, for longer."""
+        problem, options = self._problem, self._options
+        random = np.random.default_rng(options.seed)
+        n = len(problem)
+        orders = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
+        for round in count():
+            for order, rule in product(orders, options.rules):
+                rank = np.empty(n, np.int64)
+                rank[order] = np.arange(n)
+                if round:
+                    shaken = rank + random.normal(0, 0.15 * n, n)
+                    rank[np.argsort(shaken, kind="stable")] = np.arange(n)
+                yield rank, RULES[rule], int(2 * n * 1.4**round) + 100
+
+    def _refute(self, rank: IntArray, rule: int, nodes: int) -> bool:
+        """Look for a plan at the bound; whether the bound has risen instead."""
+        status = self._search(0, self.bound, rank, rule, nodes)
+        if status == REFUTED:
+            self.bound = min(self._reachable.above(self.bound), self.peak)
+            self._stats["refuted"] += 1
+        return status == REFUTED
+
+    def _improve(self, rank: IntArray, rule: int, nodes: int) -> None:
+        """Look for a plan somewhere between the bound and the peak: higher after each failure."""
+        gap = self.peak - self.bound
+        if gap < self._share:
+            self._share = 2
+        capacity = self.peak - max(gap // self._share, 1)
+        if capacity == self.bound:
+            return
+        status = self._search(1, capacity, rank, rule, nodes)
+        if status == REFUTED:
+            self.bound = min(self._reachable.above(capacity), self.peak)
+            self._stats["refuted"] += 1
+        elif status == FOUND:
+            self._share = max(self._share // 2, 2)
+        else:
+            self._share *= 2
+
+    def _search(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> int:
+        searcher = self._searchers[which]
+        searcher.begin(rank, capacity=capacity, rule=rule)
+        status = PAUSED
+        while status == PAUSED and searcher.nodes < nodes and not self._out_of_budget():
+            step = min(nodes - searcher.nodes, self._nodes_left(), self.SLICE[self._compile])
+            before = searcher.nodes
+            status = searcher.run(step, compile=self._compile)
+            self._nodes += searcher.nodes - before
+            self._consider_compiling()
+        self._stats["nodes"] = self._nodes
+        self._stats["remembered"] += searcher.register[RECORDED]
+        self._stats["met_again"] += searcher.register[HITS]
+        if status == FOUND:
+            self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
+            self._budget.report(self.peak)
+        return status
+
+    def _consider_compiling(self) -> None:
+        """Once the search has lasted a while, see whether the compiled kernel would pay."""
+        if self._compile or self._options.accelerate is False or not compiled.available():
+            return
+        if self._budget.seconds() < 0.5:
+            return
+        self._compile = compiled.ready(search, *HELPERS) or self._budget.remaining() > 40
+
+    def _nodes_left(self) -> int:
+        limit = self._options.nodes
+        return 1 << 60 if limit is None else max(limit - self._nodes, 0)
+
+    def _out_of_budget(self) -> bool:
+        return self._budget.expired() or self._nodes_left() == 0
+
+    def _finished(self) -> bool:
+        """Whether there is nothing left to find or to prove, or no means to do so."""
+        capacity: Any = self._problem.capacity
+        return (
+            self.bound >= self.peak
+            or self.peak <= self._budget.target
+            or self._out_of_budget()
+            or (capacity is not None and self.bound > capacity)
+        )
