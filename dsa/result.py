@@ -156,18 +156,29 @@ class Plan:
         return Plan, (*arguments, self.seconds, dict(self.stats))
 
     def __str__(self) -> str:
-        buffers = "1 buffer" if len(self) == 1 else f"{len(self)} buffers"
-        quality = "optimal" if self.status == "optimal" else f"gap {100 * self.gap:.3g} %"
-        return (
-            f"{buffers}, peak {format_size(self.peak)}, lower bound "
-            f"{format_size(self.lower_bound)}: {quality} ({self._origin}, {_duration(self.seconds)})"
-        )
+        return f"{self.headline} ({self.origin}, {_duration(self.seconds)})"
 
     def __repr__(self) -> str:
         return f"<Plan: {self}>"
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        from dsa.draw import svg
+
+        return svg(self)
+
     @property
-    def _origin(self) -> str:
+    def headline(self) -> str:
+        """``5 buffers, peak 12 B, lower bound 12 B: optimal``."""
+        buffers = "1 buffer" if len(self) == 1 else f"{len(self)} buffers"
+        quality = "optimal" if self.status == "optimal" else f"gap {100 * self.gap:.3g} %"
+        return (
+            f"{buffers}, peak {format_size(self.peak)}, lower bound "
+            f"{format_size(self.lower_bound)}: {quality}"
+        )
+
+    @property
+    def origin(self) -> str:
         """``auto -> strip-packing``: the solver's name, and whose plan it returned."""
         name = kebab(self.solver.partition("(")[0])
         found_by = self.stats.get("found_by", name)
