@@ -21,6 +21,17 @@ __all__ = ["Plan", "Solution"]
 
 FORMAT = "dsa-plan"
 VERSION = 1
+_FIELDS: dict[str, Any] = {
+    "fingerprint": str,
+    "problem": Mapping,
+    "offsets": list,
+    "peak": int,
+    "lower_bound": int,
+    "bound_witness": Mapping,
+    "solver": str,
+    "seconds": (int, float),
+    "stats": Mapping,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,12 +268,12 @@ class Plan:
                 f"expected format {FORMAT!r} version {VERSION}, got {data.get('format')!r} version "
                 f"{data.get('version')!r}"
             )
-        missing = sorted(
-            {"fingerprint", "problem", "offsets", "peak", "lower_bound", "bound_witness", "solver"}
-            - data.keys()
-        )
-        if missing:
-            raise InvalidPlanError(f"the plan lacks {', '.join(missing)}")
+        data = {"seconds": 0.0, "stats": {}, **data}
+        for name, kind in _FIELDS.items():
+            if name not in data:
+                raise InvalidPlanError(f"the plan lacks {name!r}")
+            if not isinstance(data[name], kind):
+                raise InvalidPlanError(f"the plan's {name!r} cannot be {data[name]!r}")
         stored = Problem.from_dict(data["problem"])
         for problem, whose in ((stored, "the problem beside it"), (intervals, "this problem")):
             if problem is not None and Problem(problem).fingerprint != data["fingerprint"]:
@@ -280,13 +291,13 @@ class Plan:
             np.array(data["offsets"], np.int64),
             _read_bound(data, stored),
             data["solver"],
-            data.get("seconds", 0.0),
-            data.get("stats", {}),
+            data["seconds"],
+            data["stats"],
         )
-        if plan.peak != data["peak"] or plan.lower_bound > plan.peak:
+        if plan.peak != data["peak"] or not data["lower_bound"] <= plan.lower_bound <= plan.peak:
             raise InvalidPlanError(
                 f"the plan claims peak {data['peak']} and lower bound {data['lower_bound']}, but "
-                f"its offsets give peak {plan.peak}"
+                f"its offsets give peak {plan.peak} and its problem {plan.lower_bound}"
             )
         return plan
 
@@ -312,7 +323,7 @@ class Plan:
 def _read_bound(data: Mapping[str, Any], problem: Problem) -> Bound:
     """The bound anew; one that only a search can give is kept as it was recorded."""
     bound, recorded = lower_bound(problem), data["bound_witness"]
-    if recorded["kind"] == "search" and data["lower_bound"] > bound.value:
+    if recorded.get("kind") == "search" and data["lower_bound"] > bound.value:
         return Bound(data["lower_bound"], "search")
     return bound
 
