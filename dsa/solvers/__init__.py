@@ -10,7 +10,6 @@ import difflib
 import importlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, cast
@@ -189,11 +188,18 @@ def check(solver: Solver, problem: Problem) -> None:
         )
     lacking = problem.features - solver.supports
     if lacking:
-        able = [name for name in names() if problem.features <= solver_class(name).supports]
+        able = [name for name in names() if problem.features <= _supported(name)]
         raise UnsupportedError(
             f"{type(solver).__name__} cannot honour {', '.join(sorted(lacking))}; these can: "
             f"{', '.join(able)}"
         )
+
+
+def _supported(name: str) -> frozenset[str]:
+    try:
+        return solver_class(name).supports
+    except SolverUnavailableError:
+        return frozenset()
 
 
 def _target(name: str) -> str | None:
@@ -203,6 +209,8 @@ def _target(name: str) -> str | None:
 
 
 def _advertised() -> dict[str, str]:
+    from importlib.metadata import entry_points  # half of what importing dsa would cost
+
     return {_canonical(e.name): e.value for e in entry_points(group="dsa.solvers")}
 
 
