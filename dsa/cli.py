@@ -7,9 +7,10 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Self
+from types import NoneType, UnionType
+from typing import IO, Any, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -115,7 +116,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         type=_option,
         metavar="KEY=VALUE",
-        help="an option of the solver; a,b is a tuple; may be repeated",
+        help="an option of the solver, such as fit=first, seed=7, mirrored=false or "
+        "orders=area,size; may be repeated",
     )
     add("--capacity", type=_size, metavar="SIZE", help="bytes available")
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
@@ -161,26 +163,11 @@ def _output(text: str) -> str:
     return text
 
 
-def _option(text: str) -> tuple[str, Any]:
+def _option(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
-    if "," in value:
-        return key, tuple(_value(part) for part in value.split(",") if part)
-    return key, _value(value)
-
-
-def _value(text: str) -> Any:
-    """``7``, ``0.5``, ``true``, ``none``; anything else is a word."""
-    words = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return key, value
 
 
 # -- commands ---------------------------------------------------------------------------------
@@ -219,11 +206,33 @@ def _plan(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(name: str, options: dict[str, Any]) -> Solver:
+def _build(name: str, options: Mapping[str, str]) -> Solver:
+    """The solver, with options read as the types that its fields declare."""
+    kinds = get_type_hints(solver_class(name))
+    values: dict[str, Any] = {}
+    for key, text in options.items():
+        try:
+            values[key] = _value(text, kinds.get(key, str))
+        except ValueError as error:
+            raise DsaError(f"solver {name!r}: {key} cannot be {text!r}") from error
     try:
-        return build(name, options)
-    except (TypeError, ValueError) as error:  # an option that does not exist, or its value
+        return build(name, values)
+    except (TypeError, ValueError) as error:  # no such option, or the solver refuses the value
         raise DsaError(f"{error}") from error
+
+
+def _value(text: str, kind: Any) -> Any:
+    """The text as a value of the type; ValueError if it is none."""
+    parts = get_args(kind)
+    if get_origin(kind) in (Union, UnionType):
+        if NoneType in parts and text.lower() == "none":
+            return None
+        return _value(text, next(part for part in parts if part is not NoneType))
+    if get_origin(kind) is tuple:
+        return tuple(_value(part, parts[0]) for part in text.split(","))
+    if kind is bool:
+        return ("false", "true").index(text.lower()) == 1
+    return kind(text) if kind in (int, float) else text
 
 
 def _read(file: str) -> Problem:

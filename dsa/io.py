@@ -2,23 +2,21 @@
 
 An error names the file, the line and the column, and says what to do. What cannot be kept is
 refused, on reading as on writing: nothing is dropped in silence.
+
+What only some files need (gzip, zipfile) is imported for them: `import dsa` should cost little.
 """
 
 from __future__ import annotations
 
 import csv
 import difflib
-import gzip
 import json
 import os
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from io import BytesIO, StringIO
 from pathlib import Path, PurePath
 from typing import IO, Any, NoReturn, TypeAlias
@@ -84,8 +82,7 @@ def load(name_or_path: str | os.PathLike[str]) -> Problem:
     >>> load("infer-resnet50-b1")
     <Problem: 175 buffers, load 9633792>
     """
-    path = PurePath(name_or_path)
-    reader = _READERS.get(path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix)
+    reader = _READERS.get(PurePath(str(name_or_path).lower().removesuffix(".gz")).suffix)
     if reader is not None:
         return reader(name_or_path)
     name = str(name_or_path).replace("_", "-").lower()
@@ -116,6 +113,8 @@ def bundled() -> tuple[str, ...]:
 
 
 def _models() -> Any:
+    from importlib.resources import files
+
     return files("dsa") / "bench" / "models"
 
 
@@ -611,6 +610,9 @@ def read_numpy(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     FileFormatError
         Naming the file, the column, the buffer and the value.
     """
+    from zipfile import BadZipFile
+    from zlib import error as zlib_error
+
     file, content = _read_bytes(source)
     try:
         loaded = np.load(BytesIO(content), allow_pickle=False)
@@ -619,7 +621,7 @@ def read_numpy(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
         columns = dict(loaded)
     except InvalidProblemError as error:
         raise _in_file(file, error) from error
-    except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, EOFError, OSError, BadZipFile, zlib_error) as error:
         raise FileFormatError(f"{file}: no NumPy file: {error}") from error
     for name, column in columns.items():
         if column.ndim != (name != "capacity"):
@@ -688,12 +690,17 @@ def _read_bytes(source: Source) -> tuple[str, bytes]:
         name, read = getattr(source, "name", None), source.read()
         file = name if isinstance(name, str) else "the file"
         content = read.encode("utf-8", "surrogatepass") if isinstance(read, str) else read
-    if content.startswith(b"\x1f\x8b"):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise FileFormatError(f"{file}: broken gzip: {error}") from error
-    return file, content
+    return file, _unzip(file, content) if content.startswith(b"\x1f\x8b") else content
+
+
+def _unzip(file: str, content: bytes) -> bytes:
+    import gzip
+    import zlib
+
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(f"{file}: broken gzip: {error}") from error
 
 
 def _read_text(source: Source) -> tuple[str, str]:
@@ -714,6 +721,8 @@ def _write_text(target: Target, text: str) -> None:
         return
     content = text.encode()
     if PurePath(target).suffix == ".gz":
+        import gzip
+
         content = gzip.compress(content, mtime=0)  # no date: the same plan gives the same bytes
     Path(target).write_bytes(content)
 
