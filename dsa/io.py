@@ -1,7 +1,7 @@
 """Files: MiniMalloc's CSV, JSON and NumPy arrays, and the real models that come with the library.
 
-An error names the file, the line and the column, and says what to do. What cannot be kept is
-refused, on reading as on writing: nothing is dropped in silence.
+An error names the file, the line and the column, and says what to do. What cannot be honoured or
+written is refused; the two things that CSV has no room for are named at `write_csv`.
 
 What only some files need (gzip, zipfile) is imported for them: `import dsa` should cost little.
 """
