@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -343,18 +343,20 @@ def test_time_stamps_are_spaced_evenly_if_they_would_be_squeezed(
         assert gaps.max() - gaps.min() <= 1
 
 
-@given(problem=problems(max_buffers=len(PALETTE)))
+@given(problem=problems(max_buffers=30), count=st.integers(2, len(PALETTE)))
 @examples(100)
-def test_neighbours_differ_in_colour(problem: Problem) -> None:
-    """While there are colours enough, no two rectangles that touch have the same."""
+def test_neighbours_differ_in_colour(problem: Problem, count: int) -> None:
+    """Each buffer has a colour least used on the edge of those before it, byte by byte."""
     made = place(problem)
-    colour = colours(made, len(PALETTE)).tolist()
-    solid = [(i, b, offset) for i, (b, offset) in enumerate(made) if b.size]
-    for (i, a, low), (j, b, high) in combinations(solid, 2):
-        steps = min(a.upper, b.upper) - max(a.lower, b.lower)
-        size = min(low + a.size, high + b.size) - max(low, high)
-        if steps >= 0 and size >= 0 and steps + size > 0:
-            assert colour[i] != colour[j]
+    colour = colours(made, count).tolist()
+    edge = [-1] * (made.peak + 2)  # who is seen from the right at byte k - 1
+    for i in np.lexsort((made.offsets_array, problem.lower)).tolist():
+        start, end = made.offsets[i] + 1, made.offsets[i] + int(problem.size[i]) + 1
+        if start < end:
+            around = [j for j, _ in groupby(edge[start - 1 : end + 1]) if j >= 0]
+            used = [sum(colour[j] == c for j in around) for c in range(count)]
+            assert used[colour[i]] == min(used)
+            edge[start:end] = [i] * (end - start)
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 7, 1000, 1023, 1024, 1025, 10**9, 2**61])

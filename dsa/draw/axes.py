@@ -59,5 +59,5 @@ def figure(plan: Plan, ax: Axes | None = None) -> Figure | SubFigure:
     ax.set_yticks([picture.height * share for share, _ in sizes], [s for _, s in sizes])
     ax.set(xlim=(first, last), ylim=(0, 1.02 * picture.height), xlabel=picture.time_label)
     ax.set_title(title(plan, 100))
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    ax.legend(loc="upper right", bbox_to_anchor=(1, -0.06), ncols=4, frameon=False)
     return ax.figure
