@@ -57,7 +57,8 @@ def figure(plan: Plan, ax: Axes | None = None) -> Figure | SubFigure:
     steps, sizes = picture.step_ticks(100), picture.size_ticks(8)
     ax.set_xticks([first + (last - first) * share for share, _ in steps], [s for _, s in steps])
     ax.set_yticks([picture.height * share for share, _ in sizes], [s for _, s in sizes])
-    ax.set(xlim=(first, last), ylim=(0, 1.02 * picture.height), xlabel=picture.time_label)
+    ax.set(xlim=(first, last), ylim=(0, 1.02 * picture.height))
+    ax.set_xlabel(picture.time_label, loc="left")
     ax.set_title(title(plan, 100))
     ax.legend(loc="upper right", bbox_to_anchor=(1, -0.06), ncols=4, frameon=False)
     return ax.figure
