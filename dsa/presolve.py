@@ -91,10 +91,9 @@ def _throughout(part: Problem) -> npt.NDArray[np.bool_]:
     Shifting the others up by their size must leave pins and alignments as they are.
     """
     sections = part.sections
-    throughout = (sections.start == 0) & (sections.stop == len(sections))
-    if (part.pin != FREE).any():
-        return np.zeros(len(part), bool)
-    return throughout & (part.size % part.base_alignment == 0)
+    everywhere = (sections.start == 0) & (sections.stop == len(sections))
+    movable = (part.pin == FREE).all() & (part.size % part.base_alignment == 0)
+    return np.asarray(everywhere & movable, bool)
 
 
 def _stacked_size(problem: Problem, members: IntArray, base: int) -> int:

@@ -32,7 +32,7 @@ def compiled(entry: Callable[..., Any], *helpers: Callable[..., Any]) -> Callabl
 
     for helper in helpers:
         register_jitable(helper)
-    dispatcher: Callable[..., Any] = numba.njit(entry, cache=True)
+    dispatcher: Callable[..., Any] = numba.njit(entry, cache=True, error_model="numpy")
     return dispatcher
 
 

@@ -33,7 +33,7 @@ __all__ = ["FOUND", "FULL", "PAUSED", "REFUTED", "Frames", "Model", "Options", "
 FOUND, REFUTED, PAUSED, FULL = 1, 0, -1, -2
 
 INFINITY = 1 << 62
-HASH_PRIME = 2147483647  # products of two residues stay below 2**62
+HASH_FACTOR, HASH_MASK = 461845907, (1 << 31) - 1  # no step of the hash can pass 2**63
 FLOOR, CHILDREN, LOWEST, BENEATH = 0, 1, 2, 3  # what an entry of the trail restores
 # Registers: counters that outlive a call.
 TRAIL, STAMP, DEPTH, CHILD, NODES, HITS, RECORDED, POOL, LOG = range(9)
@@ -526,13 +526,13 @@ def _save(state: State, kind: int, index: int, value: int) -> None:
 
 def _hash(model: Model, state: State, low: int, high: int) -> int:
     """Hash of a component: its sections, their floors, its unplaced buffers."""
-    key = (low * 65599 + high) % HASH_PRIME
+    key = (low << 16 ^ high) & HASH_MASK
     for s in range(low, high):
-        key = (key * 1000003 + state.floor[s]) % HASH_PRIME
+        key = (key * HASH_FACTOR + state.floor[s]) & HASH_MASK
     for buffer in range(model.first[low], model.first[high]):
         if state.placed[buffer] == 0:
-            key = (key * 1000003 + buffer) % HASH_PRIME
-    return key
+            key = (key * HASH_FACTOR + buffer) & HASH_MASK
+    return key >> 8  # the high bits depend on all that went in
 
 
 def _is_dead(

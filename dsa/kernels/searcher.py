@@ -9,7 +9,20 @@ import numpy as np
 
 from dsa.kernels import search as kernel
 from dsa.kernels.compiled import compiled
-from dsa.kernels.search import FULL, LOG, NODES, POOL, Frames, Model, Options, State, search
+from dsa.kernels.search import (
+    CHILD,
+    DEPTH,
+    FULL,
+    LOG,
+    NODES,
+    POOL,
+    TRAIL,
+    Frames,
+    Model,
+    Options,
+    State,
+    search,
+)
 from dsa.problem import IntArray, Problem
 
 __all__ = ["HELPERS", "Searcher"]
@@ -150,8 +163,7 @@ class Searcher:
             register=register,
         )
         size = len(rank) + 256
-        columns = [np.zeros(size, np.int64) for _ in Frames._fields[:-1]]
-        self._frames = Frames(*columns, children=np.zeros(4 * size, np.int64))
+        self._frames = Frames(*(np.zeros(size, np.int64) for _ in Frames._fields))
         shift = max(capacity.bit_length() - 30, 0)
         self._options = Options(capacity, shift, rule, *self._switches)
         self._convert(self._compiled)
@@ -197,36 +209,44 @@ class Searcher:
             self._grow()
 
     def _grow(self) -> None:
-        """Twice the room for what may be short of it; a pool at its limit starts afresh."""
-        double = _double_array if self._compiled else _double_list
-        state = self._state
-        if len(self._pool) < POOL_LIMIT:
-            self._pool = double(self._pool)
-        elif state.register[POOL] > len(self._pool) // 2:
-            state.register[POOL] = 0
-            for x in range(TABLE):
-                self._table[x] = -1
-        if state.register[LOG] + 1 >= len(self._log):
-            self._log = double(self._log)
-        self._state = state._replace(
-            trail_entry=double(state.trail_entry), trail_value=double(state.trail_value)
-        )
-        self._frames = Frames(*(double(column) for column in self._frames))
+        """Twice the room for what is short of it; a pool at its limit starts afresh."""
+        register, state, frames = self.register, self._state, self._frames
+        count, sections = len(self._order), len(state.floor)
+        if register[TRAIL] + 5 * sections + count > len(state.trail_entry):
+            self._state = state._replace(
+                trail_entry=self._double(state.trail_entry),
+                trail_value=self._double(state.trail_value),
+            )
+        if register[DEPTH] + 1 >= len(frames.section):
+            columns = {name: self._double(getattr(frames, name)) for name in Frames._fields[:-1]}
+            self._frames = frames._replace(**columns)
+        if register[CHILD] + count > len(frames.children):
+            self._frames = self._frames._replace(children=self._double(frames.children))
+        if register[LOG] + 1 >= len(self._log):
+            self._log = self._double(self._log)
+        if register[POOL] + 3 + sections + count > len(self._pool):
+            if len(self._pool) < POOL_LIMIT:
+                self._pool = self._double(self._pool)
+            else:
+                state.register[POOL] = 0
+                self._table = self._native(np.full(TABLE, -1))
+
+    def _double(self, column: Any) -> Any:
+        return np.concatenate([column, column]) if self._compiled else column * 2
+
+    def _native(self, column: Any) -> Any:
+        """Arrays for the compiled kernel, lists otherwise."""
+        if self._compiled:
+            return np.asarray(column, np.int64)
+        return column.tolist() if isinstance(column, np.ndarray) else column
 
     def _convert(self, compile: bool) -> None:
-        """Arrays for the compiled kernel, lists otherwise."""
         self._compiled = compile
-
-        def convert(column: Any) -> Any:
-            if compile:
-                return np.asarray(column, np.int64)
-            return column.tolist() if isinstance(column, np.ndarray) else column
-
-        self._model = Model(*map(convert, self._model))
-        self._state = State(*map(convert, self._state))
-        self._frames = Frames(*map(convert, self._frames))
-        self._table, self._pool = convert(self._table), convert(self._pool)
-        self._log = convert(self._log)
+        self._model = Model(*map(self._native, self._model))
+        self._state = State(*map(self._native, self._state))
+        self._frames = Frames(*map(self._native, self._frames))
+        self._table, self._pool = self._native(self._table), self._native(self._pool)
+        self._log = self._native(self._log)
 
     @property
     def nodes(self) -> int:
@@ -250,10 +270,3 @@ class Searcher:
         offsets[self._order] = np.asarray(self._state.offset, np.int64)
         return offsets
 
-
-def _double_array(column: Any) -> Any:
-    return np.concatenate([column, np.zeros_like(column)])
-
-
-def _double_list(column: Any) -> Any:
-    return column + [0] * len(column)

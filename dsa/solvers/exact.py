@@ -138,8 +138,7 @@ class Minimiser:
         Offsets of some plan.
     """
 
-    # Nodes between two looks at the clock, uncompiled and compiled.
-    SLICE = (200, 20_000)
+    SLICE = 0.05  # seconds between two looks at the clock
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
         self._options = options
@@ -153,6 +152,7 @@ class Minimiser:
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(), self._searcher())
         self._compile = options.accelerate is True
+        self._step = 8  # nodes that take about a slice
         self._share = 2  # the next capacity above the bound: this part of the gap
 
     def _searcher(self) -> Searcher:
@@ -217,10 +217,15 @@ class Minimiser:
         searcher.begin(rank, capacity=capacity, rule=rule)
         status = PAUSED
         while status == PAUSED and searcher.nodes < nodes and not self._out_of_budget():
-            step = min(nodes - searcher.nodes, self._nodes_left(), self.SLICE[self._compile])
-            before = searcher.nodes
+            step = min(nodes - searcher.nodes, self._nodes_left(), self._step)
+            before, began = searcher.nodes, self._budget.seconds()
             status = searcher.run(step, compile=self._compile)
             self._nodes += searcher.nodes - before
+            took = self._budget.seconds() - began
+            if took < self.SLICE / 2 and searcher.nodes - before == self._step:
+                self._step *= 2
+            elif took > self.SLICE:
+                self._step = max(self._step // 2, 1)
             self._consider_compiling()
         self._stats["nodes"] = self._nodes
         self._stats["remembered"] += searcher.register[RECORDED]
@@ -234,9 +239,8 @@ class Minimiser:
         """Once the search has lasted a while, see whether the compiled kernel would pay."""
         if self._compile or self._options.accelerate is False or not compiled.available():
             return
-        if self._budget.seconds() < 0.5:
-            return
-        self._compile = compiled.ready(search, *HELPERS) or self._budget.remaining() > 40
+        if self._budget.seconds() > 0.3:
+            self._compile = compiled.ready(search, *HELPERS) or self._budget.remaining() > 30
 
     def _nodes_left(self) -> int:
         limit = self._options.nodes
