@@ -123,7 +123,7 @@ def _solve(solver: Solver, problem: Problem, budget: Budget) -> Solution:
     if not (problem.size > 0).any():
         return Solution(np.maximum(problem.pin, 0))
     if solver.searches:
-        return solve_parts(solver, problem, budget)
+        return solve_parts(lambda part, share: solver(part.problem, share), problem, budget)
     return solver(problem, budget)
 
 

@@ -142,7 +142,7 @@ def divide(problem: Problem) -> tuple[Problem, int]:
 
 
 def solve_parts(
-    solve: Callable[[Problem, Budget], Solution], problem: Problem, budget: Budget
+    solve: Callable[[Part, Budget], Solution], problem: Problem, budget: Budget
 ) -> Solution:
     """Solve each component apart and put the solutions together.
 
@@ -151,7 +151,7 @@ def solve_parts(
     Parameters
     ----------
     solve
-        The solver, called with each reduced component and its share of the budget.
+        Called with each reduced component and its share of the budget.
     problem, budget
         The whole.
     """
@@ -161,7 +161,7 @@ def solve_parts(
     for part in parts:
         least = lower_bound(part.problem).value
         aim = max((enough - part.base) // part.unit, least)
-        solution = solve(part.problem, budget.aimed(aim, part.unit, part.base))
+        solution = solve(part, budget.aimed(aim, part.unit, part.base))
         offsets[part.positions] = part.base + np.asarray(solution.offsets) * part.unit
         enough = max(enough, part.base + solution.peak(part.problem) * part.unit)
         bound = max(bound, part.base + (solution.lower_bound or 0) * part.unit)

@@ -12,7 +12,7 @@ import numpy as np
 
 from dsa.problem import FREE, IntArray, Problem
 
-__all__ = ["Fit", "Placement", "place"]
+__all__ = ["Fit", "Placement", "place", "stack"]
 
 Fit: TypeAlias = Literal["first", "best"]
 
@@ -85,3 +85,31 @@ def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
         offsets[i] = placement.find(i, fit)
         placement.insert(i, int(offsets[i]))
     return offsets
+
+
+def stack(problem: Problem, offsets: IntArray) -> IntArray:
+    """Push a plan down: buffers by rising offset, each onto what lies under it.
+
+    Takes the offsets of a valid plan, perhaps of the same buffers among others, and never raises
+    one: by induction nothing under a buffer is higher than before, and where it was was aligned.
+    Pinned buffers stay. O(n log n + sum of the sections covered), in slices of columns.
+
+    Examples
+    --------
+    >>> problem = Problem([(0, 2, 4), (1, 3, 4)])
+    >>> stack(problem, np.array([2, 9])).tolist()
+    [0, 4]
+    """
+    sections = problem.sections
+    top = np.zeros(len(sections), np.int64)
+    stacked = np.maximum(problem.pin, 0)
+    start, stop = sections.start.tolist(), sections.stop.tolist()
+    size, alignment, pin = problem.size.tolist(), problem.alignment.tolist(), problem.pin.tolist()
+    for i in offsets.argsort(kind="stable").tolist():
+        if not size[i]:
+            continue
+        covered = slice(start[i], stop[i])
+        if pin[i] == FREE:
+            stacked[i] = -(-int(top[covered].max()) // alignment[i]) * alignment[i]
+        top[covered] = stacked[i] + size[i]
+    return stacked

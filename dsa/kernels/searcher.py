@@ -269,4 +269,3 @@ class Searcher:
         offsets = np.empty(len(self._order), np.int64)
         offsets[self._order] = np.asarray(self._state.offset, np.int64)
         return offsets
-

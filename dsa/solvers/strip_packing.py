@@ -16,7 +16,7 @@ from dsa.solvers import Solver
 from dsa.solvers.best_fit import fill
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 
-__all__ = ["StripPacking", "lower_by_component"]
+__all__ = ["StripPacking", "above"]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class StripPacking(Solver):
         restarts = self.restarts
         if restarts is None and budget.time_limit is None:
             restarts = 0
-        rest = _above(problem, solution, budget.target)
+        rest = above(problem, np.asarray(solution.offsets), budget.target)
         part, best = problem.select(rest), Solution(np.asarray(solution.offsets)[rest])
         for order in _mixtures(part, self.seed, restarts):
             passes += 1
@@ -131,10 +131,10 @@ def _improve(
     return improved
 
 
-def _above(problem: Problem, solution: Solution, target: int) -> IntArray:
+def above(problem: Problem, offsets: IntArray, target: int) -> IntArray:
     """Positions of the buffers in components whose peak is above the target."""
-    above = component_peaks(problem, np.asarray(solution.offsets)) > target
-    return np.flatnonzero(above[problem.component])
+    high = component_peaks(problem, offsets) > target
+    return np.flatnonzero(high[problem.component])
 
 
 def _mixtures(problem: Problem, seed: int, restarts: int | None) -> Iterator[IntArray]:
