@@ -5,8 +5,9 @@ over section s; ``lowest[b]`` is the least offset left to buffer b. A *niche* is
 of equal floor between higher walls. Over any section s of any niche, at its level, exactly one of
 these holds in a finished plan that has been pushed down:
 
-* some buffer rests there: one child for each unplaced buffer over s that can (it lies inside the
-  niche, or its lowest offset would be higher);
+* some buffer rests there: one child for each unplaced buffer over s that can: it lies inside the
+  niche, or its lowest offset would be higher, and rests on a placed buffer or on the bottom,
+  for in a plan that has been pushed down nothing floats;
 * nothing does: the *gap* child. What comes next over s is a buffer whose lowest offset is higher
   already, or one that stands on a buffer beside s in the niche; floor[s] rises to the lesser::
 
@@ -34,7 +35,8 @@ FOUND, REFUTED, PAUSED, FULL = 1, 0, -1, -2
 
 INFINITY = 1 << 62
 HASH_FACTOR, HASH_MASK = 461845907, (1 << 31) - 1  # no step of the hash can pass 2**63
-FLOOR, CHILDREN, LOWEST, BENEATH = 0, 1, 2, 3  # what an entry of the trail restores
+# What an entry of the trail restores.
+FLOOR, WAITING, CHILDREN, LOWEST, SUPPORT, BENEATH = range(6)
 # Registers: counters that outlive a call.
 TRAIL, STAMP, DEPTH, CHILD, NODES, HITS, RECORDED, POOL, LOG = range(9)
 DESCEND, RETREAT, ADVANCE = 0, 1, 2  # open a node; undo a decision; try the next child
@@ -61,11 +63,13 @@ class State(NamedTuple):
 
     floor: Any
     rest: Any  # bytes unplaced over a section
-    children: Any  # unplaced buffers over a section whose lowest offset is its floor
+    waiting: Any  # unplaced buffers over a section whose lowest offset is its floor
+    children: Any  # those of them that would rest there on a placed buffer or on the bottom
     crossing: Any  # unplaced buffers across the start of a section
     live: Any  # unplaced buffers over a section: the first so many of its slots
     beneath: Any  # topmost placed buffer over a section
     lowest: Any
+    support: Any  # the highest aligned top under an unplaced buffer
     offset: Any
     placed: Any  # depth at which a buffer was placed, plus 1; 0 while unplaced
     buffers: Any  # by slot
@@ -144,7 +148,7 @@ def search(
             if register[NODES] >= stop:
                 return PAUSED
             if (
-                register[TRAIL] + 5 * sections + count > len(state.trail_entry)
+                register[TRAIL] + 7 * sections + 2 * count > len(state.trail_entry)
                 or depth + 1 >= len(frames.section)
                 or register[CHILD] + count > len(frames.children)
                 or register[LOG] + 1 >= len(log)
@@ -298,6 +302,8 @@ def _open(
             continue
         if model.pin[buffer] >= 0:
             forced = buffer
+        elif state.support[buffer] != level:
+            continue
         if options.symmetry:
             twin = model.twin[buffer]
             if twin >= 0 and state.placed[twin] == 0:
@@ -377,6 +383,7 @@ def _put(
     for s in range(start, stop):
         _detach(model, state, buffer, s)
         _save(state, FLOOR, s, state.floor[s])
+        _save(state, WAITING, s, state.waiting[s])
         _save(state, CHILDREN, s, state.children[s])
         _save(state, BENEATH, s, state.beneath[s])
         state.rest[s] -= size
@@ -386,7 +393,7 @@ def _put(
             state.crossing[s] -= 1
         state.dirty[s - start] = s
         state.stamp[s] = register[STAMP]
-    return _propagate(model, state, options, stop - start)
+    return _propagate(model, state, options, stop - start, True)
 
 
 def _raise(model: Model, state: State, options: Options, section: int, floor: int) -> bool:
@@ -394,49 +401,63 @@ def _raise(model: Model, state: State, options: Options, section: int, floor: in
     register = state.register
     register[STAMP] += 1
     _save(state, FLOOR, section, state.floor[section])
+    _save(state, WAITING, section, state.waiting[section])
     _save(state, CHILDREN, section, state.children[section])
     state.floor[section] = floor
     state.dirty[0] = section
     state.stamp[section] = register[STAMP]
-    return _propagate(model, state, options, 1)
+    return _propagate(model, state, options, 1, False)
 
 
-def _propagate(model: Model, state: State, options: Options, raised: int) -> bool:
+def _propagate(model: Model, state: State, options: Options, raised: int, solid: bool) -> bool:
     """Raise lowest offsets over the first `raised` dirty sections, then floors; False if too high.
 
     One round is a fixpoint: a floor that rises to the least of the lowest offsets over its
-    section raises none of them.
+    section raises none of them. Only a `solid` floor, the top of a buffer, supports others.
     """
-    floor, lowest, capacity = state.floor, state.lowest, options.capacity
+    floor, lowest, support, capacity = state.floor, state.lowest, state.support, options.capacity
     stamp, dirty = state.register[STAMP], raised
     for x in range(raised):
         s = state.dirty[x]
         begin = model.slot[s]
         for slot in range(begin, begin + state.live[s]):
             buffer = state.buffers[slot]
-            old = lowest[buffer]
-            if old >= floor[s]:
-                continue
-            new, alignment = floor[s], model.alignment[buffer]
+            old, new, alignment = lowest[buffer], floor[s], model.alignment[buffer]
             if alignment > 1:
                 new = -(-new // alignment) * alignment
-            if model.pin[buffer] >= 0 or new + model.size[buffer] > capacity:
+            if old > new or (old == new and (support[buffer] == new or not solid)):
+                continue
+            if model.pin[buffer] >= 0:
+                if new > old:
+                    return False
+                continue
+            if new + model.size[buffer] > capacity:
                 return False
-            _save(state, LOWEST, buffer, old)
-            lowest[buffer] = new
+            rises, stood = new > old, support[buffer] == old
+            if rises:
+                _save(state, LOWEST, buffer, old)
+                lowest[buffer] = new
+            if solid:
+                _save(state, SUPPORT, buffer, support[buffer])
+                support[buffer] = new
             for q in range(model.start[buffer], model.stop[buffer]):
                 if state.stamp[q] != stamp:
                     state.stamp[q] = stamp
                     state.dirty[dirty] = q
                     dirty += 1
+                    _save(state, WAITING, q, state.waiting[q])
                     _save(state, CHILDREN, q, state.children[q])
                 if floor[q] == old:
-                    state.children[q] -= 1
+                    if rises:
+                        state.waiting[q] -= 1
+                        state.children[q] -= stood
+                    else:
+                        state.children[q] += 1
     for x in range(dirty):
         s = state.dirty[x]
         if state.live[s] == 0:
             continue
-        if x < raised or state.children[s] == 0:
+        if x < raised or state.waiting[s] == 0:
             _count_children(model, state, s)
         if floor[s] + state.rest[s] > capacity:
             return False
@@ -449,15 +470,17 @@ def _propagate(model: Model, state: State, options: Options, raised: int) -> boo
 
 def _count_children(model: Model, state: State, section: int) -> None:
     """Raise the floor to the least of the lowest offsets, and count the buffers that have it."""
-    least, children = INFINITY, 0
+    least, waiting, children = INFINITY, 0, 0
     begin = model.slot[section]
     for slot in range(begin, begin + state.live[section]):
-        lowest = state.lowest[state.buffers[slot]]
+        buffer = state.buffers[slot]
+        lowest = state.lowest[buffer]
         if lowest < least:
-            least, children = lowest, 1
-        elif lowest == least:
-            children += 1
-    state.children[section] = children
+            least, waiting, children = lowest, 0, 0
+        if lowest == least:
+            waiting += 1
+            children += state.support[buffer] == lowest
+    state.waiting[section], state.children[section] = waiting, children
     if least > state.floor[section]:
         _save(state, FLOOR, section, state.floor[section])
         state.floor[section] = least
@@ -507,20 +530,24 @@ def _take_back(model: Model, state: State, frames: Frames, at: int) -> None:
     while register[TRAIL] > frames.mark[at]:
         register[TRAIL] -= 1
         entry, value = state.trail_entry[register[TRAIL]], state.trail_value[register[TRAIL]]
-        index, kind = entry >> 2, entry & 3
+        index, kind = entry >> 3, entry & 7
         if kind == FLOOR:
             state.floor[index] = value
+        elif kind == WAITING:
+            state.waiting[index] = value
         elif kind == CHILDREN:
             state.children[index] = value
         elif kind == LOWEST:
             state.lowest[index] = value
+        elif kind == SUPPORT:
+            state.support[index] = value
         else:
             state.beneath[index] = value
 
 
 def _save(state: State, kind: int, index: int, value: int) -> None:
     at = state.register[TRAIL]
-    state.trail_entry[at], state.trail_value[at] = index * 4 + kind, value
+    state.trail_entry[at], state.trail_value[at] = index * 8 + kind, value
     state.register[TRAIL] = at + 1
 
 

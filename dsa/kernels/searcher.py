@@ -111,11 +111,13 @@ class Searcher:
         self._initial = {
             "floor": floor,
             "rest": np.add.reduceat(self._columns["size"][buffers], slot[:-1]),
+            "waiting": np.add.reduceat(at_floor.astype(np.int64), slot[:-1]),
             "children": np.add.reduceat(at_floor.astype(np.int64), slot[:-1]),
             "crossing": crossing,
             "live": live,
             "beneath": np.full(count, -1),
             "lowest": lowest,
+            "support": lowest,
             "offset": np.zeros(n, np.int64),
             "placed": np.zeros(n, np.int64),
             "buffers": buffers,
@@ -153,7 +155,7 @@ class Searcher:
         rank = rank[self._order]
         twin = self._twins(rank)
         self._model = Model(**self._columns, rank=rank, twin=twin, **self._static)
-        room = 8 * (5 * len(self._initial["floor"]) + len(rank))
+        room = 8 * (7 * len(self._initial["floor"]) + 2 * len(rank))
         register = np.zeros(16, np.int64)
         register[POOL] = used
         self._state = State(
@@ -212,7 +214,7 @@ class Searcher:
         """Twice the room for what is short of it; a pool at its limit starts afresh."""
         register, state, frames = self.register, self._state, self._frames
         count, sections = len(self._order), len(state.floor)
-        if register[TRAIL] + 5 * sections + count > len(state.trail_entry):
+        if register[TRAIL] + 7 * sections + 2 * count > len(state.trail_entry):
             self._state = state._replace(
                 trail_entry=self._double(state.trail_entry),
                 trail_value=self._double(state.trail_value),
