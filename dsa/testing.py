@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from dsa.budget import Budget
+from dsa.budget import Budget, Progress
 from dsa.errors import SolverError, UnsupportedError
 from dsa.planner import plan
 from dsa.problem import Buffer, IntArray, Intervals, Problem
@@ -304,8 +304,8 @@ def _check_plans(solver: Solver, problem: Problem) -> None:
         backwards.peak == first.peak or not solver.exact,
         f"the peak is {first.peak}, but {backwards.peak} with the buffers in another order",
     )
-    # A target it has met before must be met again; at a target that any plan meets, and at a
-    # time limit that has passed, the first plan is the answer (`_Watch` sees to that).
+    # A target it has met before must be met again. At a target that any plan meets, and at a time
+    # limit that has passed, the first plan is the answer: `_Reports` and `_Watch` see to that.
     aimed = _plan(solver, problem, target=first.peak)
     _hold(aimed.peak <= first.peak, f"missed the target {first.peak} that it can meet")
     _plan(solver, problem, target=2**62)
@@ -366,8 +366,8 @@ class _Witness:
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         before = pickle.dumps(_contents(problem))
-        watch = _Watch(**{f.name: getattr(budget, f.name) for f in fields(budget)})
-        solution = self.solver(problem, watch)
+        given = {f.name: getattr(budget, f.name) for f in fields(budget)}
+        solution = self.solver(problem, _Watch(**given | {"progress": _Reports()}))
         _hold(pickle.dumps(_contents(problem)) == before, "the solver changed its input")
         return solution
 
@@ -380,9 +380,8 @@ def _contents(problem: Problem) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Watch(Budget):
-    """A budget that objects when it is not kept to."""
+    """A budget that objects to a search that goes on when the time is up."""
 
-    reports: list[int] = field(default_factory=list)
     late: list[float] = field(default_factory=list)
 
     def remaining(self) -> float:
@@ -392,13 +391,19 @@ class _Watch(Budget):
             _hold(len(self.late) < 1000, "searches on, although the time was up 1000 looks ago")
         return left
 
-    def report(self, peak: int) -> None:
-        peak, target = peak * self.unit, self.target * self.unit
-        if self.reports:
-            last = self.reports[-1]
-            _hold(peak < last, f"reported {peak} as better than {last}")
-            _hold(last > target, f"searches on, although {last} meets the target {target}")
-        self.reports.append(peak)
+
+class _Reports:
+    """A progress callback that objects to reports that get no better or come too late."""
+
+    def __init__(self) -> None:
+        self.last: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        if self.last is not None:
+            best, target = self.last.peak, progress.target
+            _hold(progress.peak < best, f"reported {progress.peak} as better than {best}")
+            _hold(best > target, f"searches on, although {best} meets the target {target}")
+        self.last = progress
 
 
 @contextmanager
