@@ -11,10 +11,10 @@ these holds in a finished plan that has been pushed down:
 * nothing does: the *gap* child. What comes next over s is a buffer whose lowest offset is higher
   already, or one that stands on a buffer beside s in the niche; floor[s] rises to the lesser::
 
-        |      wall    |                 gap over s: not before `level + size of x`, the
-        |      [=======|                 smallest buffer beside s, or the next lowest offset
-    ====]   s          [====
-    ....[---x---]......                  level
+    |                  [====     gap over s: what comes next stands on a buffer beside s,
+    |====]             [====     at least as high as the top of x could be, or has a lowest
+    |====]  [ x ] s    [====     offset that is higher already
+    +-----------------------     level
 
 Choosing the section with the fewest children makes the tree small. Where unplaced buffers fall
 apart in time, a component that fails fails whatever the others do: decisions that did not touch
@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["FOUND", "FULL", "PAUSED", "REFUTED", "Frames", "Model", "Options", "State", "search"]
+__all__ = ["FOUND", "FULL", "PAUSED", "REFUTED", "Layout", "Options", "search"]
 
 FOUND, REFUTED, PAUSED, FULL = 1, 0, -1, -2
 
@@ -43,62 +43,66 @@ DESCEND, RETREAT, ADVANCE = 0, 1, 2  # open a node; undo a decision; try the nex
 NONE, GAP = -1, -2  # in place of a buffer: nothing tried yet; the gap child
 
 
-class Model(NamedTuple):
-    """The component: buffers sorted by start, each in sections ``start .. stop - 1``."""
+class Layout(NamedTuple):
+    """Where each column begins in the memory of a search, and how much there is of it.
 
-    start: Any
-    stop: Any
-    size: Any
-    alignment: Any
-    pin: Any
-    rank: Any  # preference among children
-    twin: Any  # the buffer before it of the same lifetime, size and alignment, or -1
-    first: Any  # first buffer that starts at a section or later
-    pair: Any  # where a buffer's (buffer, section) pairs begin
-    slot: Any  # where a section's slots begin
+    One block of integers holds everything, so that the kernel has one argument to hand around.
+    """
 
-
-class State(NamedTuple):
-    """Everything that changes along a branch, and the trail to change it back."""
-
-    floor: Any
-    rest: Any  # bytes unplaced over a section
-    waiting: Any  # unplaced buffers over a section whose lowest offset is its floor
-    children: Any  # those of them that would rest there on a placed buffer or on the bottom
-    crossing: Any  # unplaced buffers across the start of a section
-    live: Any  # unplaced buffers over a section: the first so many of its slots
-    beneath: Any  # topmost placed buffer over a section
-    lowest: Any
-    support: Any  # the highest aligned top under an unplaced buffer
-    offset: Any
-    placed: Any  # depth at which a buffer was placed, plus 1; 0 while unplaced
-    buffers: Any  # by slot
-    place: Any  # by pair: the slot within the section
-    trail_entry: Any
-    trail_value: Any
-    dirty: Any
-    stamp: Any
-    scratch: Any
-    register: Any
-
-
-class Frames(NamedTuple):
-    """The branch: one frame for each decision."""
-
-    section: Any
-    level: Any
-    child: Any  # next child to try
-    last_child: Any
-    first_child: Any
-    gap: Any  # floor of the gap child, or -1 where there is none
-    taken: Any  # buffer placed, or NONE, or GAP
-    mark: Any  # of the trail
-    low: Any  # component: sections low .. high - 1
-    high: Any
-    depends: Any  # depth of the highest decision that a skipped child relied on
-    key: Any  # hash of the component
-    log: Any  # where the frame's part of the log begins
-    children: Any  # of all frames, one after another
+    section_count: int
+    buffer_count: int  # sorted by start
+    register: int
+    # Of the component, by buffer; it covers the sections start .. stop - 1.
+    start: int
+    stop: int
+    size: int
+    alignment: int
+    pin: int
+    rank: int  # preference among children
+    twin: int  # the buffer before it of the same lifetime, size and alignment, or -1
+    pair: int  # where its (buffer, section) pairs begin
+    # Of the component, by section.
+    first: int  # first buffer that starts here or later
+    slot: int  # where its slots begin
+    # What changes along a branch, by section.
+    floor: int
+    rest: int  # bytes unplaced over it
+    waiting: int  # unplaced buffers over it whose lowest offset is its floor
+    children: int  # those of them that would rest there on a placed buffer or on the bottom
+    crossing: int  # unplaced buffers across its start
+    live: int  # unplaced buffers over it: the first so many of its slots
+    beneath: int  # topmost placed buffer over it
+    dirty: int
+    stamp: int
+    # What changes along a branch, by buffer.
+    lowest: int
+    support: int  # the highest aligned top under it
+    offset: int
+    placed: int  # depth at which it was placed; 0 while it is not
+    scratch: int
+    buffers: int  # by slot
+    place: int  # by pair: the slot within the section
+    # The trail: how to undo it.
+    trail_entry: int
+    trail_value: int
+    trail_room: int
+    # The branch: one frame for each decision.
+    section: int
+    level: int
+    child: int  # next child to try
+    last_child: int
+    first_child: int
+    gap: int  # floor of the gap child, or -1 where there is none
+    taken: int  # buffer placed, or NONE, or GAP
+    mark: int  # of the trail
+    low: int  # component: sections low .. high - 1
+    high: int
+    depends: int  # depth of the highest decision that a skipped child relied on
+    key: int  # hash of the component
+    log: int  # where the frame's part of the log begins
+    frames_room: int
+    choices: int  # children of all frames, one after another
+    choices_room: int
 
 
 class Options(NamedTuple):
@@ -116,9 +120,8 @@ class Options(NamedTuple):
 
 
 def search(
-    model: Model,
-    state: State,
-    frames: Frames,
+    memory: Any,
+    base: Layout,
     table: Any,
     pool: Any,
     log: Any,
@@ -130,102 +133,105 @@ def search(
     Returns
     -------
     int
-        FOUND: ``state.offset`` is a plan. REFUTED: there is none. PAUSED: the nodes are used up.
+        FOUND: the column `offset` is a plan. REFUTED: there is none. PAUSED: the nodes are used up.
         FULL: trail, frames, children or log need more room before the search can go on.
     """
-    register = state.register
-    sections, count = len(state.floor), len(model.size)
+    register = base.register
+    sections, count = base.section_count, base.buffer_count
     low, high = 0, sections
     fail_low, fail_high, fail_depends = 0, sections, INFINITY
-    stop = register[NODES] + nodes
+    stop = memory[register + NODES] + nodes
     mode = DESCEND
-    if register[DEPTH] > 0:
-        low, high = frames.low[register[DEPTH] - 1], frames.high[register[DEPTH] - 1]
+    depth = memory[register + DEPTH]
+    if depth > 0:
+        low, high = memory[base.low + depth - 1], memory[base.high + depth - 1]
 
     while True:
-        depth = register[DEPTH]
+        depth = memory[register + DEPTH]
         if mode == DESCEND:
-            if register[NODES] >= stop:
+            if memory[register + NODES] >= stop:
                 return PAUSED
             if (
-                register[TRAIL] + 7 * sections + 2 * count > len(state.trail_entry)
-                or depth + 1 >= len(frames.section)
-                or register[CHILD] + count > len(frames.children)
-                or register[LOG] + 1 >= len(log)
-                or register[POOL] + 3 + sections + count > len(pool)
+                memory[register + TRAIL] + 7 * sections + 2 * count > base.trail_room
+                or depth + 1 >= base.frames_room
+                or memory[register + CHILD] + count > base.choices_room
+                or memory[register + LOG] + 1 >= len(log)
+                or memory[register + POOL] + 3 + sections + count > len(pool)
             ):
                 return FULL
             above = depth - 1
             while True:  # nothing left in this component: go on in the one it was split from
-                while low < high and state.live[low] == 0:
+                while low < high and memory[base.live + low] == 0:
                     low += 1
-                while low < high and state.live[high - 1] == 0:
+                while low < high and memory[base.live + high - 1] == 0:
                     high -= 1
                 if low < high or above < 0:
                     break
                 above -= 1
-                low = frames.low[above] if above >= 0 else 0
-                high = frames.high[above] if above >= 0 else sections
+                low = memory[base.low + above] if above >= 0 else 0
+                high = memory[base.high + above] if above >= 0 else sections
             if low >= high:
                 return FOUND
-            register[NODES] += 1
-            section = _choose(state, options, low, high)
+            memory[register + NODES] += 1
+            section = _choose(memory, base, options, low, high)
             if options.components:
-                low, high = _component(state, section, low, high)
+                low, high = _component(memory, base, section, low, high)
             else:
                 low, high = 0, sections
             key = 0
             if options.nogoods:
-                key = _hash(model, state, low, high)
-                if _is_dead(model, state, table, pool, key, low, high):
-                    register[HITS] += 1
+                key = _hash(memory, base, low, high)
+                if _is_dead(memory, base, table, pool, key, low, high):
+                    memory[register + HITS] += 1
                     fail_low, fail_high, fail_depends = low, high, INFINITY
                     mode = RETREAT
                     continue
-            _open(model, state, frames, options, section, low, high, key)
+            _open(memory, base, options, section, low, high, key)
             if options.log:
-                log[register[LOG]] = section
-                register[LOG] += 1
+                log[memory[register + LOG]] = section
+                memory[register + LOG] += 1
             mode = ADVANCE
 
         elif mode == RETREAT:
             if depth == 0:
                 return REFUTED
             at = depth - 1
-            _take_back(model, state, frames, at)
-            inside = frames.low[at] <= fail_low and fail_high <= frames.high[at]
+            _take_back(memory, base, at)
+            inside = memory[base.low + at] <= fail_low and fail_high <= memory[base.high + at]
             if inside or not options.backjumping:
                 if not inside:
                     fail_depends = -1
-                frames.depends[at] = min(frames.depends[at], fail_depends)
+                memory[base.depends + at] = min(memory[base.depends + at], fail_depends)
                 mode = ADVANCE
             else:  # this decision has no part in the failure
                 if options.log:
-                    _forget(frames, log, register, at)
-                register[CHILD] = frames.first_child[at]
-                register[DEPTH] = at
+                    _forget(memory, base, log, at)
+                memory[register + CHILD] = memory[base.first_child + at]
+                memory[register + DEPTH] = at
 
         else:
             at = depth - 1
-            low, high = frames.low[at], frames.high[at]
-            if frames.child[at] < frames.last_child[at]:
-                buffer = frames.children[frames.child[at]]
-                frames.child[at] += 1
-                frames.taken[at] = buffer
-                alive = _put(model, state, options, buffer, frames.level[at], depth)
-            elif frames.gap[at] >= 0:
-                frames.taken[at] = GAP
-                alive = _raise(model, state, options, frames.section[at], frames.gap[at])
-                frames.gap[at] = NONE
+            low, high = memory[base.low + at], memory[base.high + at]
+            if memory[base.child + at] < memory[base.last_child + at]:
+                buffer = memory[base.choices + memory[base.child + at]]
+                memory[base.child + at] += 1
+                memory[base.taken + at] = buffer
+                alive = _put(memory, base, options, buffer, memory[base.level + at], depth)
+            elif memory[base.gap + at] >= 0:
+                memory[base.taken + at] = GAP
+                alive = _raise(
+                    memory, base, options, memory[base.section + at], memory[base.gap + at]
+                )
+                memory[base.gap + at] = NONE
             else:
-                if options.nogoods and frames.depends[at] >= depth:
-                    _record(model, state, table, pool, frames.key[at], low, high)
-                fail_depends = frames.depends[at]
+                if options.nogoods and memory[base.depends + at] >= depth:
+                    _record(memory, base, table, pool, memory[base.key + at], low, high)
+                fail_depends = memory[base.depends + at]
                 if fail_depends >= depth:
                     fail_depends = INFINITY
                 fail_low, fail_high = low, high
-                register[CHILD] = frames.first_child[at]
-                register[DEPTH] = at
+                memory[register + CHILD] = memory[base.first_child + at]
+                memory[register + DEPTH] = at
                 mode = RETREAT
                 continue
             mode = DESCEND
@@ -234,25 +240,25 @@ def search(
                 mode = RETREAT
 
 
-def _choose(state: State, options: Options, low: int, high: int) -> int:
+def _choose(memory: Any, base: Layout, options: Options, low: int, high: int) -> int:
     """The section to decide: of all niches, the first with the least key of the rule."""
     best, found = INFINITY, low
     section = low
     while section < high:
-        floor, end = state.floor[section], section + 1
-        if state.live[section] == 0:
+        floor, end = memory[base.floor + section], section + 1
+        if memory[base.live + section] == 0:
             section = end
             continue
-        while end < high and state.crossing[end] > 0 and state.floor[end] == floor:
+        while end < high and memory[base.crossing + end] > 0 and memory[base.floor + end] == floor:
             end += 1
-        walled = (state.crossing[section] == 0 or state.floor[section - 1] > floor) and (
-            state.crossing[end] == 0 or state.floor[end] > floor
-        )
+        walled = (
+            memory[base.crossing + section] == 0 or memory[base.floor + section - 1] > floor
+        ) and (memory[base.crossing + end] == 0 or memory[base.floor + end] > floor)
         if walled:
             for s in range(section, end):
-                slack = options.capacity - floor - state.rest[s]
-                children = state.children[s] + (1 if slack > 0 else 0)
-                rest = state.rest[s] >> options.shift
+                slack = options.capacity - floor - memory[base.rest + s]
+                children = memory[base.children + s] + (1 if slack > 0 else 0)
+                rest = memory[base.rest + s] >> options.shift
                 if options.rule == 0:
                     key = (children << 32) - rest
                 elif options.rule == 1:
@@ -269,20 +275,19 @@ def _choose(state: State, options: Options, low: int, high: int) -> int:
     return found
 
 
-def _component(state: State, section: int, low: int, high: int) -> tuple[int, int]:
+def _component(memory: Any, base: Layout, section: int, low: int, high: int) -> tuple[int, int]:
     """The sections connected with this one by unplaced buffers."""
     first, last = section, section + 1
-    while first > low and state.crossing[first] > 0:
+    while first > low and memory[base.crossing + first] > 0:
         first -= 1
-    while last < high and state.crossing[last] > 0:
+    while last < high and memory[base.crossing + last] > 0:
         last += 1
     return first, last
 
 
 def _open(
-    model: Model,
-    state: State,
-    frames: Frames,
+    memory: Any,
+    base: Layout,
     options: Options,
     section: int,
     low: int,
@@ -290,280 +295,322 @@ def _open(
     key: int,
 ) -> None:
     """Push a frame with all children of this section."""
-    register = state.register
-    depth, first = register[DEPTH], register[CHILD]
-    level = state.floor[section]
+    register = base.register
+    depth, first = memory[register + DEPTH], memory[register + CHILD]
+    level = memory[base.floor + section]
     last, forced, depends, higher = first, NONE, INFINITY, INFINITY
-    begin = model.slot[section]
-    for slot in range(begin, begin + state.live[section]):
-        buffer = state.buffers[slot]
-        if state.lowest[buffer] != level:
-            higher = min(higher, state.lowest[buffer])
+    begin = memory[base.slot + section]
+    for slot in range(begin, begin + memory[base.live + section]):
+        buffer = memory[base.buffers + slot]
+        if memory[base.lowest + buffer] != level:
+            higher = min(higher, memory[base.lowest + buffer])
             continue
-        if model.pin[buffer] >= 0:
+        if memory[base.pin + buffer] >= 0:
             forced = buffer
-        elif state.support[buffer] != level:
+        elif memory[base.support + buffer] != level:
             continue
         if options.symmetry:
-            twin = model.twin[buffer]
-            if twin >= 0 and state.placed[twin] == 0:
+            twin = memory[base.twin + buffer]
+            if twin >= 0 and memory[base.placed + twin] == 0:
                 continue
-            under = state.beneath[model.start[buffer]]
-            if under >= 0 and _swappable(model, state, under, buffer, level):
-                depends = min(depends, state.placed[under])
+            under = memory[base.beneath + memory[base.start + buffer]]
+            if under >= 0 and _swappable(memory, base, under, buffer, level):
+                depends = min(depends, memory[base.placed + under])
                 continue
         at = last
-        while at > first and model.rank[frames.children[at - 1]] > model.rank[buffer]:
-            frames.children[at] = frames.children[at - 1]
+        while (
+            at > first
+            and memory[base.rank + memory[base.choices + at - 1]] > memory[base.rank + buffer]
+        ):
+            memory[base.choices + at] = memory[base.choices + at - 1]
             at -= 1
-        frames.children[at] = buffer
+        memory[base.choices + at] = buffer
         last += 1
     gap = NONE
     if forced >= 0:
-        frames.children[first] = forced
+        memory[base.choices + first] = forced
         last = first + 1
         depends = INFINITY
-    elif options.capacity - level - state.rest[section] > 0:
-        beside = _smallest_beside(model, state, section, low, high)
-        gap = min(higher, level + beside)
-        if gap + state.rest[section] > options.capacity:
+    elif options.capacity - level - memory[base.rest + section] > 0:
+        gap = min(higher, _next_top(memory, base, section, low, high))
+        if gap + memory[base.rest + section] > options.capacity:
             gap = NONE
-    frames.section[depth], frames.level[depth] = section, level
-    frames.child[depth], frames.first_child[depth], frames.last_child[depth] = first, first, last
-    frames.gap[depth], frames.taken[depth], frames.mark[depth] = gap, NONE, register[TRAIL]
-    frames.low[depth], frames.high[depth] = low, high
-    frames.depends[depth], frames.key[depth], frames.log[depth] = depends, key, register[LOG]
-    register[CHILD], register[DEPTH] = last, depth + 1
+    memory[base.section + depth], memory[base.level + depth] = section, level
+    (
+        memory[base.child + depth],
+        memory[base.first_child + depth],
+        memory[base.last_child + depth],
+    ) = first, first, last
+    memory[base.gap + depth], memory[base.taken + depth], memory[base.mark + depth] = (
+        gap,
+        NONE,
+        memory[register + TRAIL],
+    )
+    memory[base.low + depth], memory[base.high + depth] = low, high
+    memory[base.depends + depth], memory[base.key + depth], memory[base.log + depth] = (
+        depends,
+        key,
+        memory[register + LOG],
+    )
+    memory[register + CHILD], memory[register + DEPTH] = last, depth + 1
 
 
-def _swappable(model: Model, state: State, under: int, buffer: int, level: int) -> bool:
+def _swappable(memory: Any, base: Layout, under: int, buffer: int, level: int) -> bool:
     """Whether `buffer` on top of `under` is the mirror image of a stack that is tried elsewhere.
 
     Two buffers of the same lifetime, one on the other, may change places; the preferred one
     goes below.
     """
     return bool(
-        model.start[under] == model.start[buffer]
-        and model.stop[under] == model.stop[buffer]
-        and model.rank[under] > model.rank[buffer]
-        and model.alignment[under] == 1
-        and model.alignment[buffer] == 1
-        and model.pin[under] < 0
-        and model.pin[buffer] < 0
-        and state.offset[under] + model.size[under] == level
+        memory[base.start + under] == memory[base.start + buffer]
+        and memory[base.stop + under] == memory[base.stop + buffer]
+        and memory[base.rank + under] > memory[base.rank + buffer]
+        and memory[base.alignment + under] == 1
+        and memory[base.alignment + buffer] == 1
+        and memory[base.pin + under] < 0
+        and memory[base.pin + buffer] < 0
+        and memory[base.offset + under] + memory[base.size + under] == level
     )
 
 
-def _smallest_beside(model: Model, state: State, section: int, low: int, high: int) -> int:
-    """Least size of an unplaced buffer in the niche of a section that is not over it."""
-    level, smallest = state.floor[section], INFINITY
-    for step in (-1, 1):
-        s = section + step
-        while low <= s < high and state.floor[s] == level and state.live[s] > 0:
-            begin = model.slot[s]
-            for slot in range(begin, begin + state.live[s]):
-                buffer = state.buffers[slot]
-                if model.size[buffer] < smallest and not (
-                    model.start[buffer] <= section < model.stop[buffer]
-                ):
-                    smallest = model.size[buffer]
-            s += step
-    return smallest
+def _next_top(memory: Any, base: Layout, section: int, low: int, high: int) -> int:
+    """Least top of an unplaced buffer in the niche of a section that is not over the section."""
+    level, left, right = memory[base.floor + section], section, section + 1
+    while (
+        left > low and memory[base.crossing + left] > 0 and memory[base.floor + left - 1] == level
+    ):
+        left -= 1
+    while (
+        right < high and memory[base.crossing + right] > 0 and memory[base.floor + right] == level
+    ):
+        right += 1
+    least = INFINITY
+    for slot in range(
+        memory[base.slot + left], memory[base.slot + left] + memory[base.live + left]
+    ):
+        buffer = memory[base.buffers + slot]
+        if memory[base.stop + buffer] <= section:
+            least = min(least, memory[base.lowest + buffer] + memory[base.size + buffer])
+    for buffer in range(memory[base.first + left + 1], memory[base.first + right]):
+        over = memory[base.start + buffer] <= section < memory[base.stop + buffer]
+        if memory[base.placed + buffer] == 0 and not over:
+            least = min(least, memory[base.lowest + buffer] + memory[base.size + buffer])
+    return least
 
 
-def _put(
-    model: Model, state: State, options: Options, buffer: int, offset: int, depth: int
-) -> bool:
+def _put(memory: Any, base: Layout, options: Options, buffer: int, offset: int, depth: int) -> bool:
     """Place a buffer; False if nothing can come of it."""
-    register = state.register
-    register[STAMP] += 1
-    start, stop, size = model.start[buffer], model.stop[buffer], model.size[buffer]
-    state.placed[buffer], state.offset[buffer] = depth, offset
-    top = offset + size
+    register = base.register
+    memory[register + STAMP] += 1
+    start, stop, size = (
+        memory[base.start + buffer],
+        memory[base.stop + buffer],
+        memory[base.size + buffer],
+    )
+    memory[base.placed + buffer], memory[base.offset + buffer] = depth, offset
     for s in range(start, stop):
-        _detach(model, state, buffer, s)
-        _save(state, FLOOR, s, state.floor[s])
-        _save(state, WAITING, s, state.waiting[s])
-        _save(state, CHILDREN, s, state.children[s])
-        _save(state, BENEATH, s, state.beneath[s])
-        state.rest[s] -= size
-        state.floor[s] = top
-        state.beneath[s] = buffer
+        _detach(memory, base, buffer, s)
+        _mark(memory, base, s, s - start)
+        _save(memory, base, FLOOR, s, memory[base.floor + s])
+        _save(memory, base, BENEATH, s, memory[base.beneath + s])
+        memory[base.rest + s] -= size
+        memory[base.floor + s] = offset + size
+        memory[base.beneath + s] = buffer
         if s > start:
-            state.crossing[s] -= 1
-        state.dirty[s - start] = s
-        state.stamp[s] = register[STAMP]
-    return _propagate(model, state, options, stop - start, True)
+            memory[base.crossing + s] -= 1
+    return _propagate(memory, base, options, start, stop, True)
 
 
-def _raise(model: Model, state: State, options: Options, section: int, floor: int) -> bool:
+def _raise(memory: Any, base: Layout, options: Options, section: int, floor: int) -> bool:
     """Leave a section empty up to a new floor; False if nothing can come of it."""
-    register = state.register
-    register[STAMP] += 1
-    _save(state, FLOOR, section, state.floor[section])
-    _save(state, WAITING, section, state.waiting[section])
-    _save(state, CHILDREN, section, state.children[section])
-    state.floor[section] = floor
-    state.dirty[0] = section
-    state.stamp[section] = register[STAMP]
-    return _propagate(model, state, options, 1, False)
+    memory[base.register + STAMP] += 1
+    _mark(memory, base, section, 0)
+    _save(memory, base, FLOOR, section, memory[base.floor + section])
+    memory[base.floor + section] = floor
+    return _propagate(memory, base, options, section, section + 1, False)
 
 
-def _propagate(model: Model, state: State, options: Options, raised: int, solid: bool) -> bool:
-    """Raise lowest offsets over the first `raised` dirty sections, then floors; False if too high.
+def _propagate(
+    memory: Any, base: Layout, options: Options, low: int, high: int, solid: bool
+) -> bool:
+    """Sections low .. high - 1 have a new floor: raise lowest offsets, then floors.
 
-    One round is a fixpoint: a floor that rises to the least of the lowest offsets over its
-    section raises none of them. Only a `solid` floor, the top of a buffer, supports others.
+    Each buffer over them is live at the first or starts later. One round is a fixpoint: a floor
+    that rises to the least of the lowest offsets over its section raises none of them. Only a
+    `solid` floor, the top of a buffer, supports others. False if something is too high.
     """
-    floor, lowest, support, capacity = state.floor, state.lowest, state.support, options.capacity
-    stamp, dirty = state.register[STAMP], raised
-    for x in range(raised):
-        s = state.dirty[x]
-        begin = model.slot[s]
-        for slot in range(begin, begin + state.live[s]):
-            buffer = state.buffers[slot]
-            old, new, alignment = lowest[buffer], floor[s], model.alignment[buffer]
-            if alignment > 1:
-                new = -(-new // alignment) * alignment
-            if old > new or (old == new and (support[buffer] == new or not solid)):
-                continue
-            if model.pin[buffer] >= 0:
-                if new > old:
-                    return False
-                continue
-            if new + model.size[buffer] > capacity:
-                return False
-            rises, stood = new > old, support[buffer] == old
-            if rises:
-                _save(state, LOWEST, buffer, old)
-                lowest[buffer] = new
-            if solid:
-                _save(state, SUPPORT, buffer, support[buffer])
-                support[buffer] = new
-            for q in range(model.start[buffer], model.stop[buffer]):
-                if state.stamp[q] != stamp:
-                    state.stamp[q] = stamp
-                    state.dirty[dirty] = q
-                    dirty += 1
-                    _save(state, WAITING, q, state.waiting[q])
-                    _save(state, CHILDREN, q, state.children[q])
-                if floor[q] == old:
-                    if rises:
-                        state.waiting[q] -= 1
-                        state.children[q] -= stood
-                    else:
-                        state.children[q] += 1
-    for x in range(dirty):
-        s = state.dirty[x]
-        if state.live[s] == 0:
-            continue
-        if x < raised or state.waiting[s] == 0:
-            _count_children(model, state, s)
-        if floor[s] + state.rest[s] > capacity:
+    floor, dirty = memory[base.floor + low], high - low
+    for slot in range(memory[base.slot + low], memory[base.slot + low] + memory[base.live + low]):
+        dirty = _lift(memory, base, options, memory[base.buffers + slot], floor, solid, dirty)
+        if dirty < 0:
             return False
-    if options.one_machine:
-        for x in range(dirty):
-            if _one_machine(model, state, state.dirty[x]) > capacity:
+    for buffer in range(memory[base.first + low + 1], memory[base.first + high]):
+        if memory[base.placed + buffer] == 0:
+            dirty = _lift(memory, base, options, buffer, floor, solid, dirty)
+            if dirty < 0:
                 return False
+    for x in range(dirty):
+        s = memory[base.dirty + x]
+        if memory[base.live + s] == 0:
+            continue
+        if x < high - low or memory[base.waiting + s] == 0:
+            _count_children(memory, base, s)
+        if memory[base.floor + s] + memory[base.rest + s] > options.capacity:
+            return False
+        if options.one_machine and _one_machine(memory, base, s) > options.capacity:
+            return False
     return True
 
 
-def _count_children(model: Model, state: State, section: int) -> None:
+def _lift(
+    memory: Any, base: Layout, options: Options, buffer: int, floor: int, solid: bool, dirty: int
+) -> int:
+    """Raise the lowest offset of a buffer to a floor under it; the new count of dirty sections.
+
+    -1 if the buffer is too high then.
+    """
+    old, new, alignment = memory[base.lowest + buffer], floor, memory[base.alignment + buffer]
+    if alignment > 1:
+        new = -(-new // alignment) * alignment
+    if old > new:
+        return dirty
+    rises, stood = new > old, memory[base.support + buffer] == old
+    if not rises and (stood or not solid):
+        return dirty
+    if rises and (
+        memory[base.pin + buffer] >= 0 or new + memory[base.size + buffer] > options.capacity
+    ):
+        return -1
+    if rises:
+        _save(memory, base, LOWEST, buffer, old)
+        memory[base.lowest + buffer] = new
+    if solid:
+        _save(memory, base, SUPPORT, buffer, memory[base.support + buffer])
+        memory[base.support + buffer] = new
+    for s in range(memory[base.start + buffer], memory[base.stop + buffer]):
+        if memory[base.floor + s] == old or options.one_machine:
+            dirty = _mark(memory, base, s, dirty)
+        if memory[base.floor + s] == old:
+            if rises:
+                memory[base.waiting + s] -= 1
+                memory[base.children + s] -= stood
+            else:
+                memory[base.children + s] += 1
+    return dirty
+
+
+def _mark(memory: Any, base: Layout, section: int, dirty: int) -> int:
+    """Note that what waits over a section changes; the new count of dirty sections."""
+    if memory[base.stamp + section] == memory[base.register + STAMP]:
+        return dirty
+    memory[base.stamp + section] = memory[base.register + STAMP]
+    memory[base.dirty + dirty] = section
+    _save(memory, base, WAITING, section, memory[base.waiting + section])
+    _save(memory, base, CHILDREN, section, memory[base.children + section])
+    return dirty + 1
+
+
+def _count_children(memory: Any, base: Layout, section: int) -> None:
     """Raise the floor to the least of the lowest offsets, and count the buffers that have it."""
     least, waiting, children = INFINITY, 0, 0
-    begin = model.slot[section]
-    for slot in range(begin, begin + state.live[section]):
-        buffer = state.buffers[slot]
-        lowest = state.lowest[buffer]
+    begin = memory[base.slot + section]
+    for slot in range(begin, begin + memory[base.live + section]):
+        buffer = memory[base.buffers + slot]
+        lowest = memory[base.lowest + buffer]
         if lowest < least:
             least, waiting, children = lowest, 0, 0
         if lowest == least:
             waiting += 1
-            children += state.support[buffer] == lowest
-    state.waiting[section], state.children[section] = waiting, children
-    if least > state.floor[section]:
-        _save(state, FLOOR, section, state.floor[section])
-        state.floor[section] = least
+            children += memory[base.support + buffer] == lowest
+    memory[base.waiting + section], memory[base.children + section] = waiting, children
+    if least > memory[base.floor + section]:
+        _save(memory, base, FLOOR, section, memory[base.floor + section])
+        memory[base.floor + section] = least
 
 
-def _one_machine(model: Model, state: State, section: int) -> int:
+def _one_machine(memory: Any, base: Layout, section: int) -> int:
     """Jackson's bound: buffers over a section, each no lower than it may, one above the other."""
-    scratch, begin = state.scratch, model.slot[section]
-    live = state.live[section]
+    begin, live = memory[base.slot + section], memory[base.live + section]
     for x in range(live):
-        buffer = state.buffers[begin + x]
-        at = x
-        while at > 0 and state.lowest[scratch[at - 1]] > state.lowest[buffer]:
-            scratch[at] = scratch[at - 1]
+        buffer = memory[base.buffers + begin + x]
+        at = base.scratch + x
+        while at > base.scratch and (
+            memory[base.lowest + memory[at - 1]] > memory[base.lowest + buffer]
+        ):
+            memory[at] = memory[at - 1]
             at -= 1
-        scratch[at] = buffer
+        memory[at] = buffer
     top = 0
     for x in range(live):
-        top = max(top, state.lowest[scratch[x]]) + model.size[scratch[x]]
+        buffer = memory[base.scratch + x]
+        top = max(top, memory[base.lowest + buffer]) + memory[base.size + buffer]
     return top
 
 
-def _detach(model: Model, state: State, buffer: int, section: int) -> None:
+def _detach(memory: Any, base: Layout, buffer: int, section: int) -> None:
     """Swap a buffer behind the live slots of a section; reattaching is then one increment."""
-    begin, last = model.slot[section], state.live[section] - 1
-    pair = model.pair[buffer] + section - model.start[buffer]
-    at, other = state.place[pair], state.buffers[begin + last]
-    state.buffers[begin + at], state.buffers[begin + last] = other, buffer
-    state.place[model.pair[other] + section - model.start[other]] = at
-    state.place[pair] = last
-    state.live[section] = last
+    begin, last = memory[base.slot + section], memory[base.live + section] - 1
+    pair = memory[base.pair + buffer] + section - memory[base.start + buffer]
+    at, other = memory[base.place + pair], memory[base.buffers + begin + last]
+    memory[base.buffers + begin + at], memory[base.buffers + begin + last] = other, buffer
+    memory[base.place + memory[base.pair + other] + section - memory[base.start + other]] = at
+    memory[base.place + pair] = last
+    memory[base.live + section] = last
 
 
-def _take_back(model: Model, state: State, frames: Frames, at: int) -> None:
+def _take_back(memory: Any, base: Layout, at: int) -> None:
     """Undo the decision of a frame, in reverse."""
-    buffer = frames.taken[at]
+    buffer = memory[base.taken + at]
     if buffer >= 0:
-        start = model.start[buffer]
-        for s in range(start, model.stop[buffer]):
-            state.live[s] += 1
-            state.rest[s] += model.size[buffer]
+        start = memory[base.start + buffer]
+        for s in range(start, memory[base.stop + buffer]):
+            memory[base.live + s] += 1
+            memory[base.rest + s] += memory[base.size + buffer]
             if s > start:
-                state.crossing[s] += 1
-        state.placed[buffer] = 0
-    frames.taken[at] = NONE
-    register = state.register
-    while register[TRAIL] > frames.mark[at]:
-        register[TRAIL] -= 1
-        entry, value = state.trail_entry[register[TRAIL]], state.trail_value[register[TRAIL]]
+                memory[base.crossing + s] += 1
+        memory[base.placed + buffer] = 0
+    memory[base.taken + at] = NONE
+    register = base.register
+    while memory[register + TRAIL] > memory[base.mark + at]:
+        memory[register + TRAIL] -= 1
+        entry, value = (
+            memory[base.trail_entry + memory[register + TRAIL]],
+            memory[base.trail_value + memory[register + TRAIL]],
+        )
         index, kind = entry >> 3, entry & 7
         if kind == FLOOR:
-            state.floor[index] = value
+            memory[base.floor + index] = value
         elif kind == WAITING:
-            state.waiting[index] = value
+            memory[base.waiting + index] = value
         elif kind == CHILDREN:
-            state.children[index] = value
+            memory[base.children + index] = value
         elif kind == LOWEST:
-            state.lowest[index] = value
+            memory[base.lowest + index] = value
         elif kind == SUPPORT:
-            state.support[index] = value
+            memory[base.support + index] = value
         else:
-            state.beneath[index] = value
+            memory[base.beneath + index] = value
 
 
-def _save(state: State, kind: int, index: int, value: int) -> None:
-    at = state.register[TRAIL]
-    state.trail_entry[at], state.trail_value[at] = index * 8 + kind, value
-    state.register[TRAIL] = at + 1
+def _save(memory: Any, base: Layout, kind: int, index: int, value: int) -> None:
+    at = memory[base.register + TRAIL]
+    memory[base.trail_entry + at], memory[base.trail_value + at] = index * 8 + kind, value
+    memory[base.register + TRAIL] = at + 1
 
 
-def _hash(model: Model, state: State, low: int, high: int) -> int:
+def _hash(memory: Any, base: Layout, low: int, high: int) -> int:
     """Hash of a component: its sections, their floors, its unplaced buffers."""
     key = (low << 16 ^ high) & HASH_MASK
     for s in range(low, high):
-        key = (key * HASH_FACTOR + state.floor[s]) & HASH_MASK
-    for buffer in range(model.first[low], model.first[high]):
-        if state.placed[buffer] == 0:
+        key = (key * HASH_FACTOR + memory[base.floor + s]) & HASH_MASK
+    for buffer in range(memory[base.first + low], memory[base.first + high]):
+        if memory[base.placed + buffer] == 0:
             key = (key * HASH_FACTOR + buffer) & HASH_MASK
     return key >> 8  # the high bits depend on all that went in
 
 
 def _is_dead(
-    model: Model, state: State, table: Any, pool: Any, key: int, low: int, high: int
+    memory: Any, base: Layout, table: Any, pool: Any, key: int, low: int, high: int
 ) -> bool:
     """Whether this very component has been refuted: compared in full, not by hash."""
     at = table[key % len(table)]
@@ -571,11 +618,11 @@ def _is_dead(
         return False
     at += 2
     for s in range(low, high):
-        if pool[at] != state.floor[s]:
+        if pool[at] != memory[base.floor + s]:
             return False
         at += 1
-    for buffer in range(model.first[low], model.first[high]):
-        if state.placed[buffer] == 0:
+    for buffer in range(memory[base.first + low], memory[base.first + high]):
+        if memory[base.placed + buffer] == 0:
             if pool[at] != buffer:
                 return False
             at += 1
@@ -583,35 +630,33 @@ def _is_dead(
 
 
 def _record(
-    model: Model, state: State, table: Any, pool: Any, key: int, low: int, high: int
+    memory: Any, base: Layout, table: Any, pool: Any, key: int, low: int, high: int
 ) -> None:
     """Remember a refuted component, if there is room left for it."""
-    register = state.register
-    need = 3 + (high - low) + (model.first[high] - model.first[low])
-    if register[POOL] + need > len(pool):
+    register = base.register
+    need = 3 + (high - low) + (memory[base.first + high] - memory[base.first + low])
+    if memory[register + POOL] + need > len(pool):
         return
-    at = register[POOL]
+    at = memory[register + POOL]
     table[key % len(table)] = at
     pool[at], pool[at + 1] = low, high
     at += 2
     for s in range(low, high):
-        pool[at] = state.floor[s]
+        pool[at] = memory[base.floor + s]
         at += 1
-    for buffer in range(model.first[low], model.first[high]):
-        if state.placed[buffer] == 0:
+    for buffer in range(memory[base.first + low], memory[base.first + high]):
+        if memory[base.placed + buffer] == 0:
             pool[at] = buffer
             at += 1
     pool[at] = NONE
-    register[POOL] = at + 1
-    register[RECORDED] += 1
+    memory[register + POOL] = at + 1
+    memory[register + RECORDED] += 1
 
 
-def _forget(frames: Frames, log: Any, register: Any, at: int) -> None:
+def _forget(memory: Any, base: Layout, log: Any, at: int) -> None:
     """Cut a decision that has no part in the failure out of the log, with all it had refuted."""
     # The failed component's part of the log is the last: it begins where the frame above began.
-    begin = frames.log[at]
-    tail = frames.log[at + 1]
-    for x in range(tail, register[LOG]):
+    begin, tail = memory[base.log + at], memory[base.log + at + 1]
+    for x in range(tail, memory[base.register + LOG]):
         log[begin + x - tail] = log[x]
-    register[LOG] -= tail - begin
-    frames.log[at] = begin
+    memory[base.register + LOG] -= tail - begin

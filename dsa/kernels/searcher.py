@@ -17,10 +17,8 @@ from dsa.kernels.search import (
     NODES,
     POOL,
     TRAIL,
-    Frames,
-    Model,
+    Layout,
     Options,
-    State,
     search,
 )
 from dsa.problem import IntArray, Problem
@@ -34,6 +32,8 @@ HELPERS = tuple(
 )
 TABLE = 1 << 16  # entries of the table of refuted components
 POOL_LIMIT = 1 << 22  # integers that describe them
+REGISTERS = 16
+FRAME = Layout._fields[Layout._fields.index("section") : Layout._fields.index("frames_room")]
 
 
 class Searcher:
@@ -74,18 +74,18 @@ class Searcher:
             "pin": problem.pin,
         }
         self._columns = {name: column[self._order] for name, column in columns.items()}
-        self._lay_out(len(sections))
+        self._sections = len(sections)
+        self._add_columns()
         self._capacity = -1
         self._compiled = False
-        self._model: Any = None
-        self._state: Any = None
-        self._frames: Any = None
+        self._memory: Any = np.zeros(0, np.int64)
         self._table: Any = np.full(TABLE, -1)
         self._pool: Any = np.zeros(1 << 12, np.int64)
         self._log: Any = np.zeros(1 << 10, np.int64)
 
-    def _lay_out(self, count: int) -> None:
-        """The static part: pairs, slots and the state before the first decision."""
+    def _add_columns(self) -> None:
+        """What does not depend on a capacity: pairs, slots, the state before any decision."""
+        count = self._sections
         start, stop = self._columns["start"], self._columns["stop"]
         n, length = len(start), stop - start
         pair = np.concatenate([[0], np.cumsum(length)])
@@ -103,12 +103,10 @@ class Searcher:
         lowest = np.maximum(self._columns["pin"], 0)
         floor = np.minimum.reduceat(lowest[buffers], slot[:-1])
         at_floor = lowest[buffers] == np.repeat(floor, live)
-        self._static = {
-            "first": np.searchsorted(start, np.arange(count + 1)),
+        self._columns |= {
             "pair": pair,
+            "first": np.searchsorted(start, np.arange(count + 1)),
             "slot": slot,
-        }
-        self._initial = {
             "floor": floor,
             "rest": np.add.reduceat(self._columns["size"][buffers], slot[:-1]),
             "waiting": np.add.reduceat(at_floor.astype(np.int64), slot[:-1]),
@@ -116,21 +114,21 @@ class Searcher:
             "crossing": crossing,
             "live": live,
             "beneath": np.full(count, -1),
+            "dirty": np.zeros(count, np.int64),
+            "stamp": np.zeros(count, np.int64),
             "lowest": lowest,
             "support": lowest,
             "offset": np.zeros(n, np.int64),
             "placed": np.zeros(n, np.int64),
+            "scratch": np.zeros(n, np.int64),
             "buffers": buffers,
             "place": place,
-            "dirty": np.zeros(count, np.int64),
-            "stamp": np.zeros(count, np.int64),
-            "scratch": np.zeros(n, np.int64),
         }
 
     @property
     def pairs(self) -> int:
         """How many (buffer, section) pairs there are: what the memory and a node may cost."""
-        return len(self._initial["buffers"])
+        return len(self._columns["buffers"])
 
     def begin(self, rank: IntArray, *, capacity: int, rule: int = 0) -> None:
         """Start at the root.
@@ -150,25 +148,36 @@ class Searcher:
             self._table, self._pool = np.full(TABLE, -1), np.zeros(1 << 12, np.int64)
             used = 0
         else:
-            used = self._state.register[POOL]
+            used = self.register[POOL]
         self._capacity = capacity
         rank = rank[self._order]
-        twin = self._twins(rank)
-        self._model = Model(**self._columns, rank=rank, twin=twin, **self._static)
-        room = 8 * (7 * len(self._initial["floor"]) + 2 * len(rank))
-        register = np.zeros(16, np.int64)
+        register = np.zeros(REGISTERS, np.int64)
         register[POOL] = used
-        self._state = State(
-            **{name: column.copy() for name, column in self._initial.items()},
-            trail_entry=np.zeros(room, np.int64),
-            trail_value=np.zeros(room, np.int64),
-            register=register,
-        )
-        size = len(rank) + 256
-        self._frames = Frames(*(np.zeros(size, np.int64) for _ in Frames._fields))
+        n, trail = len(rank), 8 * (7 * self._sections + 2 * len(rank))
+        columns = {"register": register, **self._columns, "rank": rank, "twin": self._twins(rank)}
+        for name in ("trail_entry", "trail_value"):
+            columns[name] = np.zeros(trail, np.int64)
+        for name in FRAME:
+            columns[name] = np.zeros(n + 256, np.int64)
+        columns["choices"] = np.zeros(4 * n + 256, np.int64)
+        self._lay_out(columns)
         shift = max(capacity.bit_length() - 30, 0)
         self._options = Options(capacity, shift, rule, *self._switches)
         self._convert(self._compiled)
+
+    def _lay_out(self, columns: dict[str, IntArray]) -> None:
+        """Put the columns into one block of memory."""
+        ends = np.cumsum([len(column) for column in columns.values()]).tolist()
+        begins = dict(zip(columns, [0, *ends], strict=False))
+        self._base = Layout(
+            section_count=self._sections,
+            buffer_count=len(self._order),
+            trail_room=len(columns["trail_entry"]),
+            frames_room=len(columns["section"]),
+            choices_room=len(columns["choices"]),
+            **begins,
+        )
+        self._memory = np.concatenate(list(columns.values()))
 
     def _twins(self, rank: IntArray) -> IntArray:
         """For each buffer the one before it, by rank, that differs in nothing else."""
@@ -192,19 +201,16 @@ class Searcher:
         if compile != self._compiled:
             self._convert(compile)
         run = compiled(search, *HELPERS) if compile else search
-        register = self._state.register
-        stop = int(register[NODES]) + nodes
+        stop = self.nodes + nodes
         while True:
-            left = stop - int(register[NODES])
             status: int = run(
-                self._model,
-                self._state,
-                self._frames,
+                self._memory,
+                self._base,
                 self._table,
                 self._pool,
                 self._log,
                 self._options,
-                left,
+                stop - self.nodes,
             )
             if status != FULL:
                 return status
@@ -212,26 +218,37 @@ class Searcher:
 
     def _grow(self) -> None:
         """Twice the room for what is short of it; a pool at its limit starts afresh."""
-        register, state, frames = self.register, self._state, self._frames
-        count, sections = len(self._order), len(state.floor)
-        if register[TRAIL] + 7 * sections + 2 * count > len(state.trail_entry):
-            self._state = state._replace(
-                trail_entry=self._double(state.trail_entry),
-                trail_value=self._double(state.trail_value),
-            )
-        if register[DEPTH] + 1 >= len(frames.section):
-            columns = {name: self._double(getattr(frames, name)) for name in Frames._fields[:-1]}
-            self._frames = frames._replace(**columns)
-        if register[CHILD] + count > len(frames.children):
-            self._frames = self._frames._replace(children=self._double(frames.children))
+        register, base = self.register, self._base
+        short = []
+        if register[TRAIL] + 7 * base.section_count + 2 * base.buffer_count > base.trail_room:
+            short += ["trail_entry", "trail_value"]
+        if register[DEPTH] + 1 >= base.frames_room:
+            short += FRAME
+        if register[CHILD] + base.buffer_count > base.choices_room:
+            short.append("choices")
+        if short:
+            self._double_columns(short)
         if register[LOG] + 1 >= len(self._log):
             self._log = self._double(self._log)
-        if register[POOL] + 3 + sections + count > len(self._pool):
+        if register[POOL] + 3 + base.section_count + base.buffer_count > len(self._pool):
             if len(self._pool) < POOL_LIMIT:
                 self._pool = self._double(self._pool)
             else:
-                state.register[POOL] = 0
+                self._memory[base.register + POOL] = 0
                 self._table = self._native(np.full(TABLE, -1))
+
+    def _double_columns(self, names: list[str]) -> None:
+        begins = self._base._asdict()
+        for name in ("section_count", "buffer_count", "trail_room", "frames_room", "choices_room"):
+            del begins[name]
+        order = sorted(begins, key=begins.__getitem__)
+        memory = np.asarray(self._memory, np.int64)
+        parts = np.split(memory, [begins[name] for name in order[1:]])
+        columns = dict(zip(order, parts, strict=True))
+        for name in names:
+            columns[name] = np.concatenate([columns[name], np.zeros_like(columns[name])])
+        self._lay_out(columns)
+        self._memory = self._native(self._memory)
 
     def _double(self, column: Any) -> Any:
         return np.concatenate([column, column]) if self._compiled else column * 2
@@ -244,30 +261,30 @@ class Searcher:
 
     def _convert(self, compile: bool) -> None:
         self._compiled = compile
-        self._model = Model(*map(self._native, self._model))
-        self._state = State(*map(self._native, self._state))
-        self._frames = Frames(*map(self._native, self._frames))
+        self._memory = self._native(self._memory)
         self._table, self._pool = self._native(self._table), self._native(self._pool)
         self._log = self._native(self._log)
 
     @property
     def nodes(self) -> int:
         """Nodes since `begin`."""
-        return int(self._state.register[NODES])
+        return self.register[NODES]
 
     @property
     def register(self) -> list[int]:
         """The kernel's counters."""
-        return [int(value) for value in self._state.register]
+        begin = self._base.register
+        return [int(value) for value in self._memory[begin : begin + REGISTERS]]
 
     @property
     def log(self) -> list[int]:
         """Sections decided, in preorder, without what had no part in the refutation."""
-        return [int(value) for value in self._log[: self._state.register[LOG]]]
+        return [int(value) for value in self._log[: self.register[LOG]]]
 
     @property
     def offsets(self) -> IntArray:
         """The plan found, in the order of the problem's buffers."""
+        begin = self._base.offset
         offsets = np.empty(len(self._order), np.int64)
-        offsets[self._order] = np.asarray(self._state.offset, np.int64)
+        offsets[self._order] = self._memory[begin : begin + len(offsets)]
         return offsets

@@ -152,6 +152,7 @@ class Minimiser:
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(), self._searcher())
         self._compile = options.accelerate is True
+        self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
         self._share = 2  # the next capacity above the bound: this part of the gap
 
@@ -236,11 +237,14 @@ class Minimiser:
         return status
 
     def _consider_compiling(self) -> None:
-        """Once the search has lasted a while, see whether the compiled kernel would pay."""
+        """Once the search has cost about what loading, or compiling, the kernel would, do it."""
         if self._compile or self._options.accelerate is False or not compiled.available():
             return
-        if self._budget.seconds() > 0.3:
-            self._compile = compiled.ready(search, *HELPERS) or self._budget.remaining() > 30
+        searched = self._budget.seconds() - self._began
+        if searched > 0.3 and compiled.ready(search, *HELPERS):
+            self._compile = True
+        elif searched > 10 and self._budget.remaining() > 30:
+            self._compile = True
 
     def _nodes_left(self) -> int:
         limit = self._options.nodes
