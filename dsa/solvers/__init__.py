@@ -145,7 +145,8 @@ def build(solver: str | Solver, options: Mapping[str, Any] = MappingProxyType({}
     Raises
     ------
     TypeError
-        For an option the solver does not have, or options beside a configured object.
+        For an option the solver does not have, options beside a configured object, or what is
+        no solver.
     """
     if isinstance(solver, str):
         cls = solver_class(solver)
@@ -156,7 +157,8 @@ def build(solver: str | Solver, options: Mapping[str, Any] = MappingProxyType({}
             raise TypeError(
                 f"solver {solver!r}: {error} (options: {', '.join(known) or 'none'})"
             ) from error
-    if isinstance(solver, type) or not callable(solver):
+    needed = ("__call__", *Solver.__annotations__)
+    if isinstance(solver, type) or not all(hasattr(solver, name) for name in needed):
         raise TypeError(f"expected a solver's name or a configured solver, got {solver!r}")
     if options:
         raise TypeError(
