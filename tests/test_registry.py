@@ -49,7 +49,8 @@ def test_a_solver_is_a_frozen_record_of_its_options(name: str) -> None:
     """Every option has a default, cannot be changed afterwards, and is in the repr."""
     solver: Any = build(name)
     assert is_dataclass(solver)
-    assert build(name) == solver
+    again: Any = build(name)
+    assert again == solver
     assert all(f"{field.name}=" in repr(solver) for field in fields(solver))
     for field in fields(solver):
         with pytest.raises(FrozenInstanceError):
