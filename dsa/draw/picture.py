@@ -82,6 +82,7 @@ class Picture:
 
     @property
     def time_label(self) -> str:
+        """What the time axis counts."""
         return "step (starts and ends, evenly spaced)" if self.even else "step"
 
     def step_ticks(self, room: float) -> list[tuple[float, str]]:
