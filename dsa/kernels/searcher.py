@@ -48,7 +48,7 @@ class Searcher:
     >>> searcher = Searcher(Problem([(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 48)]))
     >>> searcher.begin(np.arange(4), capacity=88)
     >>> searcher.run(100) == kernel.FOUND, searcher.offsets.tolist()
-    (True, [44, 0, 48, 0])
+    (True, [0, 44, 0, 40])
     """
 
     def __init__(
