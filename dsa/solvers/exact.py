@@ -48,6 +48,8 @@ class Exact(Solver):
     orders
         Which child is tried first: names of `dsa.solvers.orders.ORDERS`. After the first round
         the ranks are shaken at random.
+    guided
+        How many times each round also follows the best plan so far: its buffers by offset.
     one_machine
         Whether to bound each section as a machine whose jobs have release times (Jackson).
     components
@@ -93,8 +95,17 @@ class Exact(Solver):
 
     nodes: int | None = None
     seconds: float = 60.0
-    rules: tuple[str, ...] = ("fewest", "few", "fewest-tight")
-    orders: tuple[str, ...] = ("span", "sections", "area", "heaviest", "urgency", "size")
+    rules: tuple[str, ...] = ("fewest", "few", "fewest-tight", "lowest")
+    orders: tuple[str, ...] = (
+        "span",
+        "heaviest",
+        "lifetime",
+        "urgency",
+        "size",
+        "area",
+        "sections",
+    )
+    guided: int = 2
     one_machine: bool = False
     components: bool = True
     backjumping: bool = True
@@ -138,6 +149,7 @@ class Minimiser:
         Offsets of some plan.
     """
 
+    SHAKE = 0.03  # standard deviation of a shaken rank, as a part of all ranks
     SLICE = 0.05  # seconds between two looks at the clock
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
@@ -168,7 +180,9 @@ class Minimiser:
                     break
             if self._finished():
                 break
-            self._improve(rank, rule, nodes)
+            while not self._finished():
+                if not self._improve(rank, rule, nodes):
+                    break
             if self._finished():
                 break
         return Solution(self.offsets, self.bound, self._stats)
@@ -178,13 +192,15 @@ class Minimiser:
         problem, options = self._problem, self._options
         random = np.random.default_rng(options.seed)
         n = len(problem)
-        orders = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
+        fixed = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
         for round in count():
-            for order, rule in product(orders, options.rules):
+            for order, rule in product([*fixed, *[None] * options.guided], options.rules):
+                # The best plan so far, bottom up, is the order most likely to lead to a better.
+                order = sort_by(problem, self.offsets) if order is None else order
                 rank = np.empty(n, np.int64)
                 rank[order] = np.arange(n)
                 if round:
-                    shaken = rank + random.normal(0, 0.15 * n, n)
+                    shaken = rank + random.normal(0, self.SHAKE * n, n)
                     rank[np.argsort(shaken, kind="stable")] = np.arange(n)
                 yield rank, RULES[rule], int(2 * n * 1.4**round) + 100
 
@@ -196,14 +212,17 @@ class Minimiser:
             self._stats["refuted"] += 1
         return status == REFUTED
 
-    def _improve(self, rank: IntArray, rule: int, nodes: int) -> None:
-        """Look for a plan somewhere between the bound and the peak: higher after each failure."""
+    def _improve(self, rank: IntArray, rule: int, nodes: int) -> bool:
+        """Look for a plan between the bound and the peak, nearer the peak after each failure.
+
+        Whether there was one: the same start may lead lower still.
+        """
         gap = self.peak - self.bound
         if gap < self._share:
             self._share = 2
         capacity = self.peak - max(gap // self._share, 1)
         if capacity == self.bound:
-            return
+            return False
         status = self._search(1, capacity, rank, rule, nodes)
         if status == REFUTED:
             self.bound = min(self._reachable.above(capacity), self.peak)
@@ -212,6 +231,7 @@ class Minimiser:
             self._share = max(self._share // 2, 2)
         else:
             self._share *= 2
+        return status == FOUND
 
     def _search(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> int:
         searcher = self._searchers[which]
