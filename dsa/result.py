@@ -197,12 +197,12 @@ class Plan:
 
     def summary(self) -> str:
         """Several lines: the plan, why its bound holds, and how the arena is to be allocated."""
-        free = self.problem.pin < 0
+        free, alignment = self.problem.pin < 0, self.base_alignment
         lines = [
             str(self),
             f"bound:   {self.lower_bound} B, {self.bound_witness}",
             f"peak:    {self.peak} B, {self.peak - self.problem.load} B above the load",
-            f"arena:   {self.arena_size} B at an address that is a multiple of {self.base_alignment}",
+            f"arena:   {self.arena_size} B at an address that is a multiple of {alignment}",
             f"buffers: {int(self.problem.size.sum())} B without reuse, {int((~free).sum())} pinned",
             f"solver:  {self.solver}",
         ]
@@ -283,7 +283,8 @@ class Plan:
         violations = validate(data["offsets"], stored)
         if violations:
             raise InvalidPlanError(
-                f"the plan breaks {len(violations)} rules of its problem; the first is {violations[0]}",
+                f"the plan breaks {len(violations)} rules of its problem; the first is "
+                f"{violations[0]}",
                 violations=violations,
             )
         plan = cls(

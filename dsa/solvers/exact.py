@@ -261,10 +261,8 @@ class Minimiser:
         if self._compile or self._options.accelerate is False or not compiled.available():
             return
         searched = self._budget.seconds() - self._began
-        if searched > 0.3 and compiled.ready(search, *HELPERS):
-            self._compile = True
-        elif searched > 10 and self._budget.remaining() > 30:
-            self._compile = True
+        loads = searched > 0.3 and compiled.ready(search, *HELPERS)
+        self._compile = loads or (searched > 10 and self._budget.remaining() > 30)
 
     def _nodes_left(self) -> int:
         limit = self._options.nodes
