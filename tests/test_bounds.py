@@ -16,7 +16,7 @@ from dsa.testing import optimum, problems
 from tests.shared import examples
 
 
-@examples(150)
+@examples(80)
 @given(problems(max_buffers=6, alignments=True, pins=True, huge=True))
 def test_no_plan_is_below_the_bound(problem: Problem) -> None:
     """The bound lies between the load and the optimum."""
@@ -34,7 +34,7 @@ def claimed(problem: Problem, bound: Bound) -> int:
     return sum(rounded) - max(paddings, default=0)  # the topmost needs no padding
 
 
-@examples(150)
+@examples(80)
 @given(problems(alignments=True, pins=True, huge=True), st.sampled_from([1, 4, 6]))
 def test_the_witness_adds_up_to_the_bound(problem: Problem, every: int) -> None:
     """Whoever doubts the bound can add up the buffers it names at the step it names."""
@@ -90,7 +90,7 @@ def test_bounds_in_words(bound: Bound, words: str) -> None:
 # -- reachable peaks -------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(80)
 @given(problems(max_buffers=6), st.integers(0, 40))
 def test_reachable_peaks_are_sums_of_sizes(problem: Problem, value: int) -> None:
     """The next reachable peak is the next sum of some of the sizes, and the optimum is one."""
@@ -124,7 +124,7 @@ def ranges(draw: st.DrawFn) -> tuple[int, list[tuple[int, int, int]]]:
     return count, [(min(a, b), max(a, b), value) for a, b, value in rows]
 
 
-@examples(150)
+@examples(80)
 @given(ranges(), st.randoms(use_true_random=False))
 def test_maxima_of_ranges(case: tuple[int, list[tuple[int, int, int]]], random: object) -> None:
     """`range_max` and `cover_max` against loops."""

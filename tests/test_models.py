@@ -26,7 +26,7 @@ HARD = {
 
 def short(problem: Problem) -> float:
     """A time limit in which a solver gets beyond its first plan without holding up the tests."""
-    return 0.2 if len(problem) < 1000 else 0.0
+    return 0.05 if len(problem) < 1000 else 0.0
 
 
 def check(problem: Problem, solver: str, time_limit: float | None) -> None:

@@ -40,7 +40,7 @@ def given_order(part: Part, budget: Budget) -> Solution:
 # -- units -----------------------------------------------------------------------------------
 
 
-@examples(150)
+@examples(100)
 @given(problems(max_buffers=5, alignments=True, pins=True), st.sampled_from([1, 2, 6, 64, 2**40]))
 def test_units_keep_the_optimum(problem: Problem, factor: int) -> None:
     """The optimum in units times the unit is the optimum, and sizes lose nothing."""
@@ -83,7 +83,7 @@ def test_capacity_is_measured_in_units() -> None:
 # -- parts -----------------------------------------------------------------------------------
 
 
-@examples(200)
+@examples(100)
 @given(problems(alignments=True, pins=True), st.integers(0, 40))
 def test_parts_are_apart_and_the_rest_is_placed(problem: Problem, enough: int) -> None:
     """Parts share no buffer and no conflict; all other buffers stand where nobody is in the way."""
@@ -109,8 +109,8 @@ def test_parts_are_apart_and_the_rest_is_placed(problem: Problem, enough: int) -
 def test_solutions_are_put_together(solve: Solve) -> None:
     """Whatever solves the parts, the whole is a plan, and its bound is below the optimum."""
 
-    @examples(120)
-    @given(problems(max_buffers=6, alignments=True, pins=True))
+    @examples(60)
+    @given(problems(max_buffers=5, alignments=True, pins=True))
     def check(problem: Problem) -> None:
         solution = solve_parts(solve, problem, Budget())
         assert_valid(solution.offsets, problem)

@@ -225,7 +225,7 @@ def test_pins_that_overlap_are_refused(
     assert all(f"{id!r}" in str(caught.value) for id in clash)
 
 
-@examples(200)
+@examples(120)
 @given(
     st.lists(
         st.tuples(st.integers(0, 6), st.integers(1, 4), st.integers(0, 4), st.integers(0, 9)),
@@ -627,7 +627,7 @@ def test_the_fingerprint_tells_numbers_from_words_and_ignores_the_capacity() -> 
 # -- sections, load, components --------------------------------------------------------------
 
 
-@examples(200)
+@examples(120)
 @given(problems(max_buffers=10, huge=True))
 def test_sections_are_the_maximal_sets_live_together(problem: Problem) -> None:
     """Sections are the maximal cliques, in time order, with a step and the bytes of each."""
@@ -645,7 +645,7 @@ def test_sections_are_the_maximal_sets_live_together(problem: Problem) -> None:
     assert not sections.stop[empty].any()
 
 
-@examples(150)
+@examples(100)
 @given(problems(max_buffers=10, huge=True))
 def test_the_load_is_the_most_bytes_live_at_a_step(problem: Problem) -> None:
     """Load and the first step where it is reached, against the definition."""
@@ -655,7 +655,7 @@ def test_the_load_is_the_most_bytes_live_at_a_step(problem: Problem) -> None:
     assert problem.load_step == (heaviest[0] if heaviest else None)
 
 
-@examples(150)
+@examples(100)
 @given(problems(max_buffers=10))
 def test_components_are_connected_by_conflicts(problem: Problem) -> None:
     """Components against the definition, numbered in time order."""

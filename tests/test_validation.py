@@ -39,7 +39,7 @@ def found(problem: Problem, offsets: Any) -> set[tuple[str, frozenset[int]]]:
     return result
 
 
-@examples(400)
+@examples(250)
 @given(planned())
 def test_every_broken_rule_is_found_and_no_other(case: tuple[Problem, list[int]]) -> None:
     """On plans broken at random the violations are those of the O(n^2) definition."""
@@ -47,7 +47,7 @@ def test_every_broken_rule_is_found_and_no_other(case: tuple[Problem, list[int]]
     assert found(problem, offsets) == oracle.broken_rules(problem, offsets)
 
 
-@examples(200)
+@examples(100)
 @given(planned())
 def test_overlaps_come_with_the_steps_and_bytes_shared(case: tuple[Problem, list[int]]) -> None:
     """The witness of an overlap is the intersection of the two rectangles, and in the words."""
@@ -64,7 +64,7 @@ def test_overlaps_come_with_the_steps_and_bytes_shared(case: tuple[Problem, list
             assert str(witness) in violation.message
 
 
-@examples(150)
+@examples(80)
 @given(problems(alignments=True, pins=True, huge=True), st.data())
 def test_a_valid_plan_with_one_buffer_moved(problem: Problem, data: st.DataObject) -> None:
     """A plan that holds is passed, and judged by the definition once a buffer was moved."""
