@@ -201,12 +201,12 @@ def test_the_readme_lists_every_solver() -> None:
 
 @pytest.mark.parametrize("name", solvers.names())
 def test_a_solvers_page_lists_its_options(name: str) -> None:
-    """The page that the README links a solver to has a row for each of its options."""
+    """The page that the README links a solver to has each of its options, with the default."""
     page = re.search(rf"\[`{name}`\]\(([^)]+)\)", README.read_text("utf-8"))
     assert page is not None
-    described = {row[0] for row in rows(ROOT / page[1])}
-    options: Any = solvers.solver_class(name)
-    assert {option.name for option in fields(options)} <= described
+    solver: Any = solvers.solver_class(name)
+    defaults = {(option.name, repr(option.default)) for option in fields(solver)}
+    assert defaults <= {(row[0], row[1].replace('"', "'")) for row in rows(ROOT / page[1])}
 
 
 def test_the_reference_lists_every_public_name() -> None:
