@@ -136,5 +136,19 @@ class InvalidPlanError(DsaError, ValueError):
         self.violations = tuple(violations)
 
 
+class InvalidProofError(DsaError, ValueError):
+    """A proof does not hold.
+
+    Attributes
+    ----------
+    entry
+        The entry of its log at which it fails, or None where it fails before the log is read.
+    """
+
+    def __init__(self, message: str, *, entry: int | None = None) -> None:
+        super().__init__(message)
+        self.entry = entry
+
+
 class SolverError(DsaError):
     """A solver returned something that is no plan: a bug in the solver, never the caller's."""

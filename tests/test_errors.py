@@ -17,6 +17,7 @@ import dsa.errors
 from dsa import Buffer, DsaError, Plan, Problem, plan, validate
 from dsa.budget import Budget
 from dsa.io import read_csv
+from dsa.proof import Proof, check
 from dsa.result import Solution
 from dsa.solvers.naive import Naive
 
@@ -75,6 +76,11 @@ RAISED: dict[type[DsaError], tuple[Callable[[], object], type[Exception], dict[s
         lambda: Plan.from_dict(PLAN.to_dict() | {"offsets": [0, 0, 0, 0]}),
         ValueError,
         {"violations": validate([0, 0, 0, 0], PLAN.problem)},
+    ),
+    dsa.InvalidProofError: (
+        lambda: check(PLAN.problem, Proof(ids=(0, 1, 2, 3), capacity=88, log=(1, 9))),
+        ValueError,
+        {"entry": 1},
     ),
     dsa.SolverError: (lambda: plan(ROWS, Overlapping()), DsaError, {}),
 }
