@@ -41,7 +41,7 @@ such as 4096, 64KiB or 1.5MiB.
 
 exit status:
   0  done
-  1  no plan fits into the capacity, or the plan is invalid
+  1  no plan fits into the capacity, or the plan, its bound or its proof does not hold
   2  wrong usage or bad input
   3  a solver failed: a bug, please report it
 """
@@ -139,6 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
     add("problem", nargs="?", metavar="PROBLEM", help="the buffers that the plan must hold for")
     add("--capacity", type=_size, metavar="SIZE", help="bytes available")
+
+    add = command("verify", _verify, "Check a plan, its bound and its proof.").add_argument
+    add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
 
     add = command("info", _info, "Describe a problem; without FILE, list the models.").add_argument
     add("file", nargs="?", metavar="FILE")
@@ -286,6 +289,24 @@ def _validate(options: argparse.Namespace) -> int:
         return _report(options.plan, violations)
     placed = np.array([offsets[id] for id in problem.ids], np.int64)
     print(f"valid: {Plan(problem, placed, lower_bound(problem), given.solver).headline}")
+    return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    try:
+        given = io.read_plan(sys.stdin.buffer if options.plan == "-" else options.plan)
+    except InvalidPlanError as error:
+        if not error.violations:
+            raise
+        return _report(options.plan, error.violations)
+    bound = given.bound_witness
+    print(f"plan:  valid, peak {_bytes(given.peak)}")
+    print(f"bound: {_bytes(bound.value)}, {bound}")
+    if given.proof is not None:
+        print(f"proof: {given.proof}")
+    elif bound.kind == "search":
+        _say(f"{options.plan} has no proof of its bound: plan it with a solver that keeps one")
+        return 1
     return 0
 
 

@@ -106,6 +106,7 @@ because of the load at step 1 (2 buffers)
         repr(configured),
         budget.seconds(),
         solution.stats,
+        solution.proof if bound.kind == "search" else None,
     )
     _refuse_infeasible(problem, bound)
     if problem.capacity is not None and result.peak > problem.capacity:

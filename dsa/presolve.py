@@ -7,7 +7,7 @@ of its sizes. What fits under the bound anyway is stacked without a search.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from dsa.bounds import lower_bound
 from dsa.budget import Budget
 from dsa.problem import FREE, IntArray, Problem
+from dsa.proof import Proof
 from dsa.result import Solution
 
 __all__ = ["Part", "divide", "solve_parts", "split"]
@@ -36,12 +37,15 @@ class Part:
         Bytes in a unit.
     base
         Bytes at the bottom that buffers live throughout the component have taken.
+    bottom
+        Positions of these buffers in the whole problem, the lowest first.
     """
 
     problem: Problem
     positions: IntArray
     unit: int
     base: int
+    bottom: IntArray
 
 
 def split(problem: Problem, enough: int) -> tuple[list[Part], IntArray]:
@@ -54,9 +58,9 @@ def split(problem: Problem, enough: int) -> tuple[list[Part], IntArray]:
     """
     offsets = np.where(problem.pin == FREE, 0, problem.pin)
     parts: list[Part] = []
-    pending = [(members, 0) for members in _components(problem)]
+    pending = [(members, 0, members[:0]) for members in _components(problem)]
     while pending:
-        members, base = pending.pop()
+        members, base, bottom = pending.pop()
         free = not (problem.pin[members] != FREE).any()
         if free and _stacked_size(problem, members, base) <= enough:
             _stack(problem, members, base, offsets)
@@ -65,14 +69,15 @@ def split(problem: Problem, enough: int) -> tuple[list[Part], IntArray]:
         throughout = _throughout(part)
         if throughout.any():
             top = _stack(problem, members[throughout], base, offsets)
+            bottom = np.concatenate([bottom, members[throughout]])
             rest = members[~throughout]
             inner = _components(problem.select(rest))
-            pending += [(rest[positions], top) for positions in inner]
+            pending += [(rest[positions], top, bottom) for positions in inner]
         else:
             if problem.capacity is not None:
                 part = part.with_capacity(max(problem.capacity - base, 0))
             scaled, unit = divide(part)
-            parts.append(Part(scaled, members, unit, base))
+            parts.append(Part(scaled, members, unit, base, bottom))
     parts.sort(key=lambda part: -part.base - part.problem.load * part.unit)
     return parts, offsets
 
@@ -155,7 +160,7 @@ def solve_parts(
     problem, budget
         The whole.
     """
-    bound = lower_bound(problem).value
+    bound, proof = lower_bound(problem).value, None
     parts, offsets = split(problem, max(bound, budget.target))
     enough, stats = budget.target, []
     for part in parts:
@@ -164,9 +169,20 @@ def solve_parts(
         solution = solve(part, budget.aimed(aim, part.unit, part.base))
         offsets[part.positions] = part.base + np.asarray(solution.offsets) * part.unit
         enough = max(enough, part.base + solution.peak(part.problem) * part.unit)
-        bound = max(bound, part.base + (solution.lower_bound or 0) * part.unit)
+        proved = part.base + (solution.lower_bound or 0) * part.unit
+        if proved > bound:
+            bound, proof = proved, _lift(solution.proof, part, problem)
         stats.append(dict(solution.stats))
-    return Solution(offsets, bound, _merge(stats))
+    return Solution(offsets, bound, _merge(stats), proof)
+
+
+def _lift(proof: Proof | None, part: Part, problem: Problem) -> Proof | None:
+    """A proof about a component as one about the whole, in bytes."""
+    if proof is None:
+        return None
+    bottom = tuple(problem.ids[i] for i in part.bottom.tolist())
+    capacity = part.base + proof.capacity * part.unit
+    return replace(proof, bottom=bottom, unit=part.unit, capacity=capacity)
 
 
 def _merge(stats: list[dict[str, Any]]) -> dict[str, Any]:

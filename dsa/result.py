@@ -6,14 +6,15 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any
 
 import numpy as np
 
 from dsa.bounds import Bound, lower_bound
-from dsa.errors import InvalidPlanError
+from dsa.errors import InvalidPlanError, InvalidProofError
 from dsa.problem import Buffer, IntArray, Intervals, Problem
+from dsa.proof import Proof, check
 from dsa.units import format_size
 from dsa.validation import Violation, validate
 
@@ -31,6 +32,7 @@ _FIELDS: dict[str, Any] = {
     "solver": str,
     "seconds": (int, float),
     "stats": Mapping,
+    "proof": (Mapping, NoneType),
 }
 
 
@@ -47,11 +49,14 @@ class Solution:
     stats
         Whatever the solver wants to tell about its run. Under ``"found_by"`` a solver that
         calls others names the one whose plan this is.
+    proof
+        Of the bound, where it is more than the load and the solver kept one.
     """
 
     offsets: Sequence[int] | IntArray
     lower_bound: int | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
+    proof: Proof | None = None
 
     def peak(self, problem: Problem) -> int:
         """Highest end of a buffer that has a size, in the problem's units."""
@@ -84,6 +89,9 @@ class Plan:
         Wall time of the call.
     stats
         What the solver told about its run.
+    proof
+        Of a bound that only a search can give, if the solver was asked for it:
+        `dsa.proof.check` judges it.
 
     Examples
     --------
@@ -101,6 +109,7 @@ class Plan:
     solver: str
     seconds: float = 0.0
     stats: Mapping[str, Any] = field(default_factory=dict)
+    proof: Proof | None = None
 
     def __post_init__(self) -> None:
         array = np.array(self.offsets_array, np.int64)
@@ -164,7 +173,7 @@ class Plan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self.problem, self.offsets_array, self.bound_witness, self.solver)
-        return Plan, (*arguments, self.seconds, dict(self.stats))
+        return Plan, (*arguments, self.seconds, dict(self.stats), self.proof)
 
     def __str__(self) -> str:
         return f"{self.headline} ({self.origin}, {_duration(self.seconds)})"
@@ -244,11 +253,14 @@ class Plan:
             "solver": self.solver,
             "seconds": self.seconds,
             "stats": dict(self.stats),
+            "proof": None if self.proof is None else self.proof.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], intervals: Intervals | None = None) -> Plan:
         """Read back what `to_dict` wrote, believing nothing that can be checked.
+
+        A bound that a search gave is believed if no proof comes with it.
 
         Parameters
         ----------
@@ -261,14 +273,14 @@ class Plan:
         ------
         InvalidPlanError
             If the data is of another format or version, was made for another problem, breaks a
-            rule of its problem, or claims a peak or a bound that does not hold.
+            rule of its problem, or claims a peak, a bound or a proof that does not hold.
         """
         if data.get("format") != FORMAT or data.get("version") != VERSION:
             raise InvalidPlanError(
                 f"expected format {FORMAT!r} version {VERSION}, got {data.get('format')!r} version "
                 f"{data.get('version')!r}"
             )
-        data = {"seconds": 0.0, "stats": {}, **data}
+        data = {"seconds": 0.0, "stats": {}, "proof": None, **data}
         for name, kind in _FIELDS.items():
             if name not in data:
                 raise InvalidPlanError(f"the plan lacks {name!r}")
@@ -287,13 +299,15 @@ class Plan:
                 f"{violations[0]}",
                 violations=violations,
             )
+        proof = _read_proof(data)
         plan = cls(
             stored,
             np.array(data["offsets"], np.int64),
-            _read_bound(data, stored),
+            _read_bound(data, stored, proof),
             data["solver"],
             data["seconds"],
             data["stats"],
+            proof,
         )
         if plan.peak != data["peak"] or not data["lower_bound"] <= plan.lower_bound <= plan.peak:
             raise InvalidPlanError(
@@ -321,10 +335,22 @@ class Plan:
         return text(self, width, height)
 
 
-def _read_bound(data: Mapping[str, Any], problem: Problem) -> Bound:
-    """The bound anew; one that only a search can give is kept as it was recorded."""
+def _read_proof(data: Mapping[str, Any]) -> Proof | None:
+    try:
+        return None if data["proof"] is None else Proof.from_dict(data["proof"])
+    except InvalidProofError as error:
+        raise InvalidPlanError(f"{error}") from error
+
+
+def _read_bound(data: Mapping[str, Any], problem: Problem, proof: Proof | None) -> Bound:
+    """The bound anew; one that only a search can give needs its proof, if there is one."""
     bound, recorded = lower_bound(problem), data["bound_witness"]
-    if recorded.get("kind") == "search" and data["lower_bound"] > bound.value:
+    if proof is not None:
+        try:
+            bound = max(bound, Bound(check(problem, proof), "search"), key=lambda b: b.value)
+        except InvalidProofError as error:
+            raise InvalidPlanError(f"the plan's proof does not hold: {error}") from error
+    elif recorded.get("kind") == "search" and data["lower_bound"] > bound.value:
         return Bound(data["lower_bound"], "search")
     return bound
 

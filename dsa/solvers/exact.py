@@ -15,6 +15,7 @@ from dsa.kernels import compiled
 from dsa.kernels.search import FOUND, HITS, PAUSED, RECORDED, REFUTED, search
 from dsa.kernels.searcher import HELPERS, Searcher
 from dsa.problem import IntArray, Problem
+from dsa.proof import Proof
 from dsa.result import Solution, peak
 from dsa.solvers import Solver
 from dsa.solvers.orders import ORDERS, check_order, sort_by
@@ -62,6 +63,9 @@ class Exact(Solver):
     symmetry
         Whether to try only one order of equal buffers, and of buffers of the same lifetime that
         lie on one another.
+    proof
+        Whether to keep, for the bound, a proof that `dsa.proof.check` accepts. It is made
+        without nogoods: the search takes longer.
     seed
         Of the random ranks.
     accelerate
@@ -111,6 +115,7 @@ class Exact(Solver):
     backjumping: bool = True
     nogoods: bool = True
     symmetry: bool = True
+    proof: bool = False
     seed: int = 0
     accelerate: bool | None = None
 
@@ -158,6 +163,7 @@ class Minimiser:
         self._budget = budget
         self.offsets, self.peak = start, peak(problem, start)
         self.bound = lower_bound(problem).value
+        self.proof = Proof(problem.ids, self.bound - 1) if options.proof else None
         self._reachable = Reachable(problem, self.peak)
         self._nodes = 0
         self._stats = {"nodes": 0, "refuted": 0, "remembered": 0, "met_again": 0}
@@ -170,7 +176,10 @@ class Minimiser:
 
     def _searcher(self) -> Searcher:
         names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
-        return Searcher(self._problem, **{name: getattr(self._options, name) for name in names})
+        switches = {name: getattr(self._options, name) for name in names}
+        if self._options.proof:
+            switches |= {"nogoods": False, "log": True}
+        return Searcher(self._problem, **switches)
 
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""
@@ -185,7 +194,7 @@ class Minimiser:
                     break
             if self._finished():
                 break
-        return Solution(self.offsets, self.bound, self._stats)
+        return Solution(self.offsets, self.bound, self._stats, self.proof)
 
     def _starts(self) -> Iterator[tuple[IntArray, int, int]]:
         """Rank, rule and nodes of each start: all pairs in turn, then again, shaken, for longer."""
@@ -254,7 +263,18 @@ class Minimiser:
         if status == FOUND:
             self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
             self._budget.report(self.peak)
+        if status == REFUTED and self._options.proof:
+            self.proof = self._proof(capacity, rank, searcher.log)
         return status
+
+    def _proof(self, capacity: int, rank: IntArray, log: list[int]) -> Proof:
+        return Proof(
+            tuple(self._problem.ids[i] for i in np.argsort(rank).tolist()),
+            capacity,
+            symmetry=self._options.symmetry,
+            one_machine=self._options.one_machine,
+            log=tuple(log),
+        )
 
     def _consider_compiling(self) -> None:
         """Once the search has cost about what loading, or compiling, the kernel would, do it."""
