@@ -19,6 +19,7 @@ from dsa.errors import (
     UnknownSolverError,
     UnsupportedError,
 )
+from dsa.explain import explain_infeasible
 from dsa.io import load
 from dsa.planner import plan
 from dsa.problem import Buffer, Problem
@@ -41,6 +42,7 @@ __all__ = [
     "UnknownSolverError",
     "UnsupportedError",
     "Violation",
+    "explain_infeasible",
     "load",
     "plan",
     "validate",

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dsa.proof import Proof
     from dsa.result import Plan
     from dsa.validation import Violation
 
@@ -73,6 +74,8 @@ class InfeasibleError(DsaError):
 
     Attributes
     ----------
+    kind
+        Of the bound that proves it: see `dsa.bounds.Bound`.
     capacity
         Bytes available.
     lower_bound
@@ -82,7 +85,9 @@ class InfeasibleError(DsaError):
     step
         A step at which the buffers do not fit, or None where the proof names none.
     ids
-        Ids of the buffers that the proof rests on.
+        Ids of the buffers that the proof rests on, as far as they are known.
+    proof
+        The proof of a search, if one was kept.
     """
 
     def __init__(
@@ -91,15 +96,19 @@ class InfeasibleError(DsaError):
         *,
         capacity: int,
         lower_bound: int,
+        kind: str,
         step: int | None = None,
         ids: Sequence[Hashable] = (),
+        proof: Proof | None = None,
     ) -> None:
         super().__init__(message)
         self.capacity = capacity
         self.lower_bound = lower_bound
         self.short_by = lower_bound - capacity
+        self.kind = kind
         self.step = step
         self.ids = tuple(ids)
+        self.proof = proof
 
 
 class CapacityError(DsaError):

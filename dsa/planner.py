@@ -13,6 +13,7 @@ from dsa.budget import Budget, Progress
 from dsa.errors import CapacityError, InfeasibleError, SolverError
 from dsa.presolve import solve_parts
 from dsa.problem import Intervals, Problem, as_natural
+from dsa.proof import Proof
 from dsa.result import Plan, Solution
 from dsa.solvers import Solver, build, check
 from dsa.units import format_size
@@ -108,7 +109,7 @@ because of the load at step 1 (2 buffers)
         solution.stats,
         solution.proof if bound.kind == "search" else None,
     )
-    _refuse_infeasible(problem, bound)
+    _refuse_infeasible(problem, bound, result.proof)
     if problem.capacity is not None and result.peak > problem.capacity:
         raise CapacityError(
             f"no plan found that fits into {format_size(problem.capacity)}: the best has peak "
@@ -146,15 +147,18 @@ def _checked(
     return np.asarray(solution.offsets, np.int64)
 
 
-def _refuse_infeasible(problem: Problem, bound: Bound) -> None:
+def _refuse_infeasible(problem: Problem, bound: Bound, proof: Proof | None = None) -> None:
     capacity = problem.capacity
     if capacity is None or bound.value <= capacity:
         return
+    why = "a search refuted all below" if bound.kind == "search" else f"of the {bound}"
     raise InfeasibleError(
         f"no plan fits into {format_size(capacity)}: every plan needs {bound.value} B, "
-        f"{bound.value - capacity} B more, because of the {bound}",
+        f"{bound.value - capacity} B more, because {why}",
         capacity=capacity,
         lower_bound=bound.value,
+        kind=bound.kind,
         step=bound.step,
-        ids=bound.ids,
+        ids=bound.ids if proof is None else (*proof.bottom, *proof.ids),
+        proof=proof,
     )

@@ -65,7 +65,15 @@ RAISED: dict[type[DsaError], tuple[Callable[[], object], type[Exception], dict[s
     dsa.InfeasibleError: (
         lambda: plan([(0, 2, 60), (1, 3, 50)], capacity=100),
         DsaError,
-        {"capacity": 100, "lower_bound": 110, "short_by": 10, "step": 1, "ids": (0, 1)},
+        {
+            "capacity": 100,
+            "lower_bound": 110,
+            "short_by": 10,
+            "kind": "load",
+            "step": 1,
+            "ids": (0, 1),
+            "proof": None,
+        },
     ),
     dsa.CapacityError: (
         lambda: plan(ROWS, "naive", capacity=100),

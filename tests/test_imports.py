@@ -35,7 +35,7 @@ LEVELS = [
         *("dsa.kernels", "dsa.result", "dsa.budget"),
     },
     {"dsa.solvers"},
-    {"dsa.planner"},
+    {"dsa.planner", "dsa.explain"},
     {"dsa.io", "dsa.draw", "dsa.replay"},
     {"dsa"},
     {"dsa.cli", "dsa.bench", "dsa.testing"},
@@ -218,7 +218,7 @@ def test_the_test_helpers_work_without_hypothesis() -> None:
 def test_the_public_names() -> None:
     """The names that `dsa` exports: a change here is a change of the interface."""
     assert set(dsa.__all__) == {
-        *("plan", "validate", "load"),
+        *("plan", "validate", "load", "explain_infeasible"),
         *("Buffer", "Problem", "Plan", "Violation"),
         *("DsaError", "InvalidProblemError", "FileFormatError", "UnknownSolverError"),
         *("SolverUnavailableError", "UnsupportedError", "InfeasibleError", "CapacityError"),
