@@ -22,7 +22,7 @@ import dsa
 from dsa import Buffer, Problem, SolverUnavailableError, plan
 from dsa.budget import Budget
 from dsa.result import Solution
-from dsa.solvers import backends, build, mip
+from dsa.solvers import backends, build, mip, starts
 from dsa.solvers.mip import Mip
 from dsa.testing import assert_valid, problems
 from tests.reference import reference_optimum, swept_optimum
@@ -45,7 +45,7 @@ EIGHT += [(4, 7, 2), (4, 6, 2), (6, 9, 4), (8, 9, 4)]
 @pytest.fixture
 def from_naive(monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan to start from is that of no reuse, so that a backend has all the work to do."""
-    monkeypatch.setattr(mip, "STARTS", {"naive": {}})
+    monkeypatch.setattr(starts, "STARTS", {"naive": {}})
 
 
 # -- what a backend proves -------------------------------------------------------------------
@@ -500,7 +500,7 @@ def test_a_limit_of_pairs_counts_conflicts() -> None:
         pairs = sum(
             a.lower < b.upper and b.lower < a.upper for i, a in enumerate(rows) for b in rows[:i]
         )
-        assert mip._count_pairs(problem) == pairs
+        assert starts.count_pairs(problem) == pairs
 
     check()
 

@@ -36,6 +36,7 @@ _TABLE = {
     "hill-climb": "dsa.solvers.hill_climb:HillClimb",
     "exact": "dsa.solvers.exact:Exact",
     "mip": "dsa.solvers.mip:Mip",
+    "cp": "dsa.solvers.cp:Cp",
 }
 _registered: dict[str, str] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -12,24 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dsa.bounds import lower_bound
 from dsa.budget import Budget
 from dsa.kernels.placement import place
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver, build
+from dsa.solvers import Solver
+from dsa.solvers.starts import Found, equals_in_order, improve, kinds, members
 
 if TYPE_CHECKING:
     from dsa.solvers.backends import Answer
 
 __all__ = ["Mip"]
-
-# Solvers whose best plan is where a backend starts, and what it has to beat.
-STARTS = {
-    "strip-packing": {"restarts": 16},
-    "greedy-by-size": {},
-    "greedy-by-breadth": {},
-}
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,65 +110,17 @@ class Mip(Solver):
         return f"Mip(backend={backend}, seconds={self.seconds!r}, max_pairs={self.max_pairs!r})"
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
-        if budget.time_limit is None:
-            budget = budget.limited(self.seconds)
-        name, best = _best_start(problem, budget)
-        ceiling = peak(problem, best)
-        bound = lower_bound(problem).value  # that of a component may be above that of the whole
-        floor = max(bound, budget.target)
-        pairs = _count_pairs(problem)
-        stats: dict[str, Any] = {"found_by": name, "pairs": pairs}
+        return improve(
+            self._search, problem, budget, seconds=self.seconds, max_pairs=self.max_pairs
+        )
 
-        def unsolved(why: str) -> Solution:
-            return Solution(best, bound, stats | {"backend_status": f"not started: {why}"})
-
-        if ceiling <= floor:
-            return unsolved("the target was met without it")
-        if budget.expired():
-            return unsolved("the time was up")
-        if pairs > self.max_pairs:
-            return unsolved(f"{pairs} conflicting pairs are more than max_pairs={self.max_pairs}")
-        if ceiling > 2**53:
-            return unsolved(f"a peak of {ceiling} is no floating-point number")
-
+    def _search(self, problem: Problem, start: IntArray, floor: int, budget: Budget) -> Found:
         from dsa.solvers import backends  # which imports PuLP
 
-        model = _Model(problem, floor, best)
+        model = _Model(problem, floor, start)
         answer = backends.solve(model.program, self.backend, budget)
-        stats |= {"backend": answer.backend, "backend_seconds": round(answer.seconds, 3)}
-        limit = budget.time_limit
-        if limit is not None and budget.seconds() > limit:
-            stats["overrun_seconds"] = round(budget.seconds() - limit, 3)
-        offsets, proved, stats["backend_status"] = _interpret(problem, model, answer)
-        if offsets is not None and peak(problem, offsets) < ceiling:
-            best = offsets
-            del stats["found_by"]
-            budget.report(peak(problem, best))
-        return Solution(best, max(bound, proved), stats)
-
-
-def _best_start(problem: Problem, budget: Budget) -> tuple[str, IntArray]:
-    """The lowest plan of `STARTS`, and whose it is."""
-    name, lowest = "", None
-    for candidate, options in STARTS.items():
-        solution = build(candidate, options)(problem, budget)
-        if lowest is None or solution.peak(problem) < lowest.peak(problem):
-            if lowest is not None:  # the first one has reported for itself
-                budget.report(solution.peak(problem))
-            name, lowest = candidate, solution
-        if budget.done(lowest.peak(problem)):
-            break
-    assert lowest is not None
-    return name, np.array(lowest.offsets, np.int64)
-
-
-def _count_pairs(problem: Problem) -> int:
-    """Pairs of buffers that are live together, by counting starts and ends."""
-    solid = problem.size > 0
-    start, stop = problem.sections.start[solid], problem.sections.stop[solid]
-    begun = np.searchsorted(np.sort(start), stop, "left")
-    ended = np.searchsorted(np.sort(stop), start, "right")
-    return int((begun - ended - 1).sum()) // 2
+        stats = {"backend": answer.backend, "backend_seconds": round(answer.seconds, 3)}
+        return Found(*_interpret(problem, model, answer), stats)
 
 
 # -- the model -------------------------------------------------------------------------------
@@ -209,9 +153,9 @@ class _Model:
 
         self._problem = problem
         self._size: list[int] = problem.size.tolist()
-        self._start: list[int] = _equals_in_order(problem, start).tolist()
+        self._start: list[int] = equals_in_order(problem, start).tolist()
         self.floor, self.ceiling = floor, peak(problem, start)
-        self._live = _members(problem)
+        self._live = members(problem)
         self._sum = pulp.LpAffineExpression
         self.program = pulp.LpProblem("dsa")
         self._variable = partial(variable, self.program)
@@ -236,7 +180,7 @@ class _Model:
 
     def _order(self) -> None:
         """Two binaries for each pair, one for each way to lie on one another."""
-        kind = _kinds(self._problem)
+        kind = kinds(self._problem)
         self._below: dict[tuple[int, int], Any] = {}
         for i, j in dict.fromkeys(pair for live in self._live for pair in combinations(live, 2)):
             first = int(kind[i] == kind[j])
@@ -267,36 +211,6 @@ class _Model:
             offsets[i] = math.nan if value is None else value
         value = self._peak.value()
         return offsets, math.nan if value is None else value
-
-
-def _members(problem: Problem) -> list[list[int]]:
-    """Positions of the buffers in each section."""
-    sections = problem.sections
-    live: list[list[int]] = [[] for _ in range(len(sections))]
-    for i, (start, stop) in enumerate(zip(sections.start, sections.stop, strict=True)):
-        for section in range(start, stop):
-            live[section].append(i)
-    return live
-
-
-def _kinds(problem: Problem) -> list[tuple[int, ...]]:
-    """What buffers have in common that can be exchanged; each pinned one is a kind of its own."""
-    sections = problem.sections
-    columns = (sections.start, sections.stop, problem.size, problem.alignment)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    free = (problem.pin == FREE).tolist()
-    return [row if free[i] else (i,) for i, row in enumerate(rows)]
-
-
-def _equals_in_order(problem: Problem, offsets: IntArray) -> IntArray:
-    """The same plan, but of equal buffers an earlier one lies lower."""
-    members = defaultdict(list)
-    for i, kind in enumerate(_kinds(problem)):
-        members[kind].append(i)
-    offsets = offsets.copy()
-    for alike in members.values():
-        offsets[alike] = np.sort(offsets[alike])
-    return offsets
 
 
 # -- what the answer is worth ----------------------------------------------------------------
