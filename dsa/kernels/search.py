@@ -34,6 +34,7 @@ __all__ = ["FOUND", "FULL", "PAUSED", "REFUTED", "Layout", "Options", "search"]
 FOUND, REFUTED, PAUSED, FULL = 1, 0, -1, -2
 
 INFINITY = 1 << 62
+REMEMBERED = 2048  # sections of the largest components that are remembered: most cost, least use
 HASH_FACTOR, HASH_MASK = 461845907, (1 << 31) - 1  # no step of the hash can pass 2**63
 # What an entry of the trail restores.
 FLOOR, WAITING, CHILDREN, LOWEST, SUPPORT, BENEATH = range(6)
@@ -178,8 +179,8 @@ def search(
                 low, high = _component(memory, base, section, low, high)
             else:
                 low, high = 0, sections
-            key = 0
-            if options.nogoods:
+            key = NONE
+            if options.nogoods and high - low <= REMEMBERED:
                 key = _hash(memory, base, low, high)
                 if _is_dead(memory, base, table, pool, key, low, high):
                     memory[register + HITS] += 1
@@ -224,7 +225,7 @@ def search(
                 )
                 memory[base.gap + at] = NONE
             else:
-                if options.nogoods and memory[base.depends + at] >= depth:
+                if memory[base.key + at] >= 0 and memory[base.depends + at] >= depth:
                     _record(memory, base, table, pool, memory[base.key + at], low, high)
                 fail_depends = memory[base.depends + at]
                 if fail_depends >= depth:

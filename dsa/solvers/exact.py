@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count, product
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -99,7 +99,7 @@ class Exact(Solver):
 
     nodes: int | None = None
     seconds: float = 60.0
-    rules: tuple[str, ...] = ("fewest", "few", "fewest-tight", "lowest")
+    rules: tuple[str, ...] = ("fewest", "tightest", "few", "fewest-tight", "lowest")
     orders: tuple[str, ...] = (
         "span",
         "heaviest",
@@ -197,13 +197,19 @@ class Minimiser:
         return Solution(self.offsets, self.bound, self._stats, self.proof)
 
     def _starts(self) -> Iterator[tuple[IntArray, int, int]]:
-        """Rank, rule and nodes of each start: all pairs in turn, then again, shaken, for longer."""
+        """Rank, rule and nodes of each start: all pairs in turn, then again, shaken, for longer.
+
+        The first round's nodes are enough for a plan without a decision undone, hardly for more.
+        """
         problem, options = self._problem, self._options
         random = np.random.default_rng(options.seed)
         n = len(problem)
         fixed = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
+        orders, rules = [*fixed, *[None] * options.guided], options.rules
         for round in count():
-            for order, rule in product([*fixed, *[None] * options.guided], options.rules):
+            for k in range(len(rules) * len(orders)):  # every pair, neighbours unlike each other
+                shift, i = divmod(k, len(orders))
+                order, rule = orders[i], rules[(i + shift) % len(rules)]
                 # The best plan so far, bottom up, is the order most likely to lead to a better.
                 order = sort_by(problem, self.offsets) if order is None else order
                 rank = np.empty(n, np.int64)
@@ -211,7 +217,7 @@ class Minimiser:
                 if round:
                     shaken = rank + random.normal(0, self.SHAKE * n, n)
                     rank[np.argsort(shaken, kind="stable")] = np.arange(n)
-                yield rank, RULES[rule], int(2 * n * 1.4**round) + 100
+                yield rank, RULES[rule], int(1.5 * n * 1.4**round) + 100
 
     def _refute(self, rank: IntArray, rule: int, nodes: int) -> bool:
         """Look for a plan at the bound; whether the bound has risen instead."""
