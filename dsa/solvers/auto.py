@@ -13,7 +13,7 @@ from dsa.presolve import Part, solve_parts
 from dsa.problem import Problem
 from dsa.result import Solution, peak
 from dsa.solvers import Solver
-from dsa.solvers.exact import Exact, Minimiser
+from dsa.solvers.exact import Exact
 from dsa.solvers.strip_packing import StripPacking, above
 
 __all__ = ["Auto"]
@@ -65,7 +65,7 @@ class Auto(Solver):
 
         def search(part: Part, share: Budget) -> Solution:
             start = stack(part.problem, known[part.positions])
-            return Minimiser(Exact(), part.problem, share, start).run()
+            return Exact().improve(part.problem, share, start)
 
         found = solve_parts(search, problem.select(rest), budget)
         offsets[rest] = found.offsets

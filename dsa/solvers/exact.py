@@ -19,7 +19,7 @@ from dsa.proof import Proof
 from dsa.result import Solution, peak
 from dsa.solvers import Solver
 from dsa.solvers.orders import ORDERS, check_order, sort_by
-from dsa.solvers.strip_packing import StripPacking
+from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
 __all__ = ["Exact", "Minimiser"]
 
@@ -66,6 +66,10 @@ class Exact(Solver):
     proof
         Whether to keep, for the bound, a proof that `dsa.proof.check` accepts. It is made
         without nogoods: the search takes longer.
+    max_pairs
+        Of a buffer and a section it covers, in a component that is searched: they decide what a
+        node and the memory may cost. A larger component is filled by random mixtures, as by
+        `strip-packing`, while the time lasts; its statistics say so.
     seed
         Of the random ranks.
     accelerate
@@ -116,6 +120,7 @@ class Exact(Solver):
     nogoods: bool = True
     symmetry: bool = True
     proof: bool = False
+    max_pairs: int = 2_000_000
     seed: int = 0
     accelerate: bool | None = None
 
@@ -136,7 +141,26 @@ class Exact(Solver):
         if budget.time_limit is None and self.nodes is None:
             budget = budget.limited(self.seconds)
         start = StripPacking(restarts=0)(problem, budget)
-        return Minimiser(self, problem, budget, np.asarray(start.offsets)).run()
+        return self.improve(problem, budget, np.asarray(start.offsets))
+
+    def improve(self, problem: Problem, budget: Budget, offsets: IntArray) -> Solution:
+        """Search on from a plan; where the search would be too large, go on filling the skyline.
+
+        Parameters
+        ----------
+        problem, budget
+            As for the call: a component without buffers of size 0.
+        offsets
+            Of some plan.
+        """
+        sections = problem.sections
+        pairs = int((sections.stop - sections.start).sum())
+        if pairs > self.max_pairs:
+            restarts = 0 if budget.time_limit is None else None
+            filled = fill_mixtures(problem, budget, offsets, self.seed, restarts)
+            reason = f"not run: {pairs} pairs of buffer and section exceed max_pairs"
+            return Solution(filled.offsets, stats={"search": reason, **filled.stats})
+        return Minimiser(self, problem, budget, offsets).run()
 
 
 class Minimiser:

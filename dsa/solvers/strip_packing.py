@@ -16,7 +16,7 @@ from dsa.solvers import Solver
 from dsa.solvers.best_fit import fill
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 
-__all__ = ["StripPacking", "above"]
+__all__ = ["StripPacking", "above", "fill_mixtures"]
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,42 @@ class StripPacking(Solver):
         restarts = self.restarts
         if restarts is None and budget.time_limit is None:
             restarts = 0
-        rest = above(problem, np.asarray(solution.offsets), budget.target)
-        part, best = problem.select(rest), Solution(np.asarray(solution.offsets)[rest])
-        for order in _mixtures(part, self.seed, restarts):
-            passes += 1
-            best = _improve(part, budget, best, fill(part, order))
-            if budget.done(best.peak(part)):
-                break
-        offsets = np.array(solution.offsets)
-        offsets[rest] = best.offsets
-        return Solution(offsets, stats={"passes": passes})
+        offsets = np.asarray(solution.offsets)
+        mixed = fill_mixtures(problem, budget, offsets, self.seed, restarts)
+        return Solution(mixed.offsets, stats={"passes": passes + mixed.stats["passes"]})
 
     def _fixed_orders(self, problem: Problem) -> Iterator[IntArray]:
         for mirrored in (False, True)[: 1 + self.mirrored]:
             for name in self.orders:
                 yield sort_by(problem, *ORDERS[name](problem), mirrored=mirrored)
+
+
+def fill_mixtures(
+    problem: Problem, budget: Budget, offsets: IntArray, seed: int, restarts: int | None
+) -> Solution:
+    """Fill the skyline in random mixtures of the orders; components above the target only.
+
+    Parameters
+    ----------
+    problem, budget
+        As for a solver.
+    offsets
+        A plan to better.
+    seed
+        Of the mixtures.
+    restarts
+        How many to try; None goes on until the budget ends it.
+    """
+    rest = above(problem, offsets, budget.target)
+    part, best, passes = problem.select(rest), Solution(offsets[rest]), 0
+    for order in _mixtures(part, seed, restarts):
+        passes += 1
+        best = _improve(part, budget, best, fill(part, order))
+        if budget.done(best.peak(part)):
+            break
+    offsets = offsets.copy()
+    offsets[rest] = best.offsets
+    return Solution(offsets, stats={"passes": passes})
 
 
 def lower_by_component(problem: Problem, one: IntArray, other: IntArray) -> IntArray:
