@@ -142,20 +142,38 @@ def test_targets_are_passed_on(problem: Problem, target: int) -> None:
     assert solution.peak(problem) <= max(target, optimum(problem))
 
 
+# The optimum of these, 7, is above their load, 6; largest first reaches it.
+HARD = [(0, 1, 3), (0, 2, 3), (1, 3, 2), (1, 4, 1), (2, 4, 2), (3, 5, 3), (4, 5, 3)]
+
+
+def proved(part: Part, budget: Budget) -> Solution:
+    """Largest first, claimed to be optimal."""
+    offsets = place(part.problem, order_by(part.problem, "size"))
+    return Solution(offsets, Solution(offsets).peak(part.problem))
+
+
 def test_the_heaviest_component_comes_first() -> None:
     """Light components are solved last, and no lower than the heaviest one needs."""
-    hard = [(0, 1, 3), (0, 2, 3), (1, 3, 2), (1, 4, 1), (2, 4, 2), (3, 5, 3), (4, 5, 3)]
-    light = [(lower + 50, upper + 50, 3 * size) for lower, upper, size in hard]
-    heavy = [(lower, upper, 4 * size) for lower, upper, size in hard]
+    light = [(lower + 50, upper + 50, 3 * size) for lower, upper, size in HARD]
+    heavy = [(lower, upper, 4 * size) for lower, upper, size in HARD]
+    middle = [(lower + 90, upper + 90, size) for lower, upper, size in [*HARD, (0, 5, 17)]]
     seen = []
 
     def solve(part: Part, budget: Budget) -> Solution:
-        seen.append((part.problem.load, part.unit, budget.target))
-        return Solution(place(part.problem, order_by(part.problem, "size")))  # optimal here
+        seen.append((part.base, part.problem.load, part.unit, budget.target))
+        return proved(part, budget)
 
-    problem = Problem(light + heavy)
+    problem = Problem(light + middle + heavy)
     assert solve_parts(solve, problem, Budget(target=24)).peak(problem) == 28
-    assert seen == [(6, 4, 6), (6, 3, 28 // 3)]
+    assert seen == [(0, 6, 4, 6), (17, 6, 1, 28 - 17), (0, 6, 3, 28 // 3)]
+
+
+def test_bounds_of_parts_count_what_lies_below() -> None:
+    """What is proved of a part holds above its base, in bytes."""
+    rows = [(lower, upper, 16 * size) for lower, upper, size in HARD]
+    problem = Problem([*rows, (0, 5, 40)])
+    solution = solve_parts(proved, problem, Budget())
+    assert solution.lower_bound == solution.peak(problem) == 40 + 16 * 7
 
 
 def test_what_fits_anyway_is_stacked() -> None:
