@@ -49,12 +49,14 @@ class Explanation:
     proof: Proof | None = None
 
     def __str__(self) -> str:
-        count = "1 buffer does" if len(self.ids) == 1 else f"{len(self.ids)} buffers do"
+        one = len(self.ids) == 1
+        count = "1 buffer does" if one else f"{len(self.ids)} buffers do"
+        need = "it needs" if one else "they need"
         when = "" if self.step is None else f" at step {self.step}"
-        none = ", none of which can be spared" if self.irreducible and len(self.ids) > 1 else ""
+        none = ", none of which can be spared" if self.irreducible and not one else ""
         return (
-            f"{count} not fit into {format_size(self.capacity)}{none}: by {self.kind}{when} they "
-            f"need {self.lower_bound} B"
+            f"{count} not fit into {format_size(self.capacity)}{none}; {need} "
+            f"{self.lower_bound} B ({self.kind}{when})"
         )
 
 
@@ -93,7 +95,7 @@ def explain_infeasible(
     --------
     >>> rows = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
     >>> print(explain_infeasible([*rows, (3, 9, 1), (5, 9, 3)], 3))
-    2 buffers do not fit into 3 B, none of which can be spared: by load at step 0 they need 4 B
+    2 buffers do not fit into 3 B, none of which can be spared; they need 4 B (load at step 0)
     >>> found = explain_infeasible([*rows, (5, 9, 3)], 4)
     >>> found.ids, found.kind, found.lower_bound, found.irreducible
     ((0, 1, 2, 3, 4, 5, 6), 'search', 5, True)

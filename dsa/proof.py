@@ -148,6 +148,9 @@ class Proof:
         for entry in data["log"]:
             if type(entry) is not int:
                 raise InvalidProofError(f"the proof's log cannot hold {entry!r}")
+        for id in (*data["ids"], *data["bottom"]):
+            if not isinstance(id, (str, int)):
+                raise InvalidProofError(f"the proof cannot be about {id!r}")
         lists = {name: tuple(data[name]) for name, kind in kinds.items() if kind is list}
         return cls(**{**data, **lists})
 

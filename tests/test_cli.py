@@ -290,6 +290,76 @@ def test_invalid_plans(
     assert f"dsa: {bad}: the plan was made for another problem" in capsys.readouterr().err
 
 
+# -- verify -----------------------------------------------------------------------------------
+
+SEVEN = "lower,upper,size\n0,1,2\n0,2,2\n1,3,1\n1,4,1\n2,4,1\n3,5,2\n4,5,2\n"  # load 4, needs 5
+
+
+def searched(tmp_path: Path, *more: str) -> Path:
+    """A file with a plan whose bound comes from a search."""
+    (tmp_path / "seven.csv").write_text(SEVEN)
+    path = tmp_path / "seven.json"
+    assert main(["plan", str(tmp_path / "seven.csv"), "-s", "exact", *more, "-o", str(path)]) == 0
+    return path
+
+
+def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line each for the plan, its bound and its proof."""
+    path = searched(tmp_path, "--option", "proof=true")
+    capsys.readouterr()
+    assert main(["verify", str(path)]) == 0
+    assert capsys.readouterr().out == (
+        "plan:  valid, peak 5 B\n"
+        "bound: 5 B, search\n"
+        "proof: 7 buffers do not fit into 4 B, by a search of 7 nodes\n"
+    )
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv"])
+def test_verify_a_load(
+    planned: dict[str, str], suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bound that anyone can add up needs no proof."""
+    capsys.readouterr()
+    assert main(["verify", planned[suffix]]) == 0
+    assert "\nbound: 12 B, load at step " in capsys.readouterr().out
+
+
+def test_verify_refuses_what_is_only_claimed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bound that a search gave does not stand without a proof."""
+    assert main(["verify", str(searched(tmp_path))]) == 1
+    assert "has no proof of its bound" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"log": []}, "the plan's proof does not hold: the log ends after 0 entries"),
+        ({"capacity": 5}, "the plan's proof does not hold: entry "),
+        ({"capacity": 3, "log": []}, "claims peak 5 and lower bound 5"),
+    ],
+)
+def test_verify_refuses_a_wrong_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, object], message: str
+) -> None:
+    """A proof that does not hold, or of less than is claimed, ends with status 1."""
+    path = searched(tmp_path, "--option", "proof=true")
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"proof": data["proof"] | change}))
+    assert main(["verify", str(path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_verify_refuses_a_wrong_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The rules that the plan breaks are listed."""
+    path = searched(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"offsets": [0] * 7}))
+    assert main(["verify", str(path)]) == 1
+    assert "overlap: buffers 0 and 1 share bytes" in capsys.readouterr().out
+
+
 # -- info and solvers -------------------------------------------------------------------------
 
 
