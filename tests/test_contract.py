@@ -45,7 +45,8 @@ def supported(name: str, *, huge: bool = False, max_buffers: int = 12) -> Search
 def few(name: str, count: int) -> settings:
     """So many examples; fewer for solvers that search, fewest for those that start a backend."""
     cls = solver_class(name)
-    return examples(max(count // (12 if cls.requires else 4 if cls.searches else 1), 4))
+    share = 12 if cls.requires else 4 if cls.searches or cls.exact else 1
+    return examples(max(count // share, 4))
 
 
 # -- every solver ----------------------------------------------------------------------------
