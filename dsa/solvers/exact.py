@@ -31,9 +31,9 @@ class Exact(Solver):
     """Search for a plan at the lower bound; where there is none, prove it and raise the bound.
 
     `dsa.kernels.search` describes the search for a plan within a capacity. It is started again
-    and again with other rules and orders, for more nodes each time, half of the time at the
-    lower bound, half of the time somewhere between the bound and the best peak. Ends when the
-    two meet, at the target, or when nodes or seconds are used up, with the best plan so far.
+    and again with other rules and orders, mostly for few nodes, sometimes for many (after Luby,
+    Sinclair and Zuckerman 1993), half of the time at the lower bound, half of the time somewhere
+    between the bound and the best peak. Ends when the two meet, at the target, or when nodes or seconds are used up, with the best plan so far.
 
     Parameters
     ----------
@@ -221,27 +221,28 @@ class Minimiser:
         return Solution(self.offsets, self.bound, self._stats, self.proof)
 
     def _starts(self) -> Iterator[tuple[IntArray, int, int]]:
-        """Rank, rule and nodes of each start: all pairs in turn, then again, shaken, for longer.
+        """Rank, rule and nodes of each start: all pairs in turn, then again, shaken.
 
-        The first round's nodes are enough for a plan without a decision undone, hardly for more.
+        The fewest nodes are enough for a plan with hardly a decision undone. What is found is
+        mostly found by them; a refutation may need more.
         """
         problem, options = self._problem, self._options
         random = np.random.default_rng(options.seed)
         n = len(problem)
         fixed = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
         orders, rules = [*fixed, *[None] * options.guided], options.rules
-        for round in count():
-            for k in range(len(rules) * len(orders)):  # every pair, neighbours unlike each other
-                shift, i = divmod(k, len(orders))
-                order, rule = orders[i], rules[(i + shift) % len(rules)]
-                # The best plan so far, bottom up, is the order most likely to lead to a better.
-                order = sort_by(problem, self.offsets) if order is None else order
-                rank = np.empty(n, np.int64)
-                rank[order] = np.arange(n)
-                if round:
-                    shaken = rank + random.normal(0, self.SHAKE * n, n)
-                    rank[np.argsort(shaken, kind="stable")] = np.arange(n)
-                yield rank, RULES[rule], int(1.5 * n * 1.4**round) + 100
+        for start in count():
+            # All pairs of rule and order in turn, neighbours unlike each other.
+            shift, i = divmod(start, len(orders))
+            order, rule = orders[i], rules[(i + shift) % len(rules)]
+            # The best plan so far, bottom up, is the order most likely to lead to a better.
+            order = sort_by(problem, self.offsets) if order is None else order
+            rank = np.empty(n, np.int64)
+            rank[order] = np.arange(n)
+            if start >= len(orders) * len(rules):
+                shaken = rank + random.normal(0, self.SHAKE * n, n)
+                rank[np.argsort(shaken, kind="stable")] = np.arange(n)
+            yield rank, RULES[rule], int(1.5 * n * _luby(start + 1)) + 100
 
     def _refute(self, rank: IntArray, rule: int, nodes: int) -> bool:
         """Look for a plan at the bound; whether the bound has risen instead."""
@@ -330,3 +331,10 @@ class Minimiser:
             or self._out_of_budget()
             or (capacity is not None and self.bound > capacity)
         )
+
+
+def _luby(k: int) -> int:
+    """The k-th of 1, 1, 2, 1, 1, 2, 4, 1, 1, 2, ...: mostly short, sometimes twice as long."""
+    while k & (k + 1):
+        k -= (1 << k.bit_length() - 1) - 1
+    return (k + 1) >> 1
