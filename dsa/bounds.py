@@ -79,7 +79,7 @@ def _load(problem: Problem) -> Bound:
 
 
 def _aligned_load(problem: Problem) -> Bound:
-    grid = int(np.gcd.reduce(problem.alignment))
+    grid = int(np.gcd.reduce(problem.alignment[problem.size > 0]))
     padding = -problem.size % grid
     if not padding.any():
         return _load(problem)

@@ -169,7 +169,7 @@ def solve_parts(
         solution = solve(part, budget.aimed(aim, part.unit, part.base))
         offsets[part.positions] = part.base + np.asarray(solution.offsets) * part.unit
         enough = max(enough, part.base + solution.peak(part.problem) * part.unit)
-        proved = part.base + (solution.lower_bound or 0) * part.unit
+        proved = part.base + max(solution.lower_bound or 0, least) * part.unit
         if proved > bound:
             bound, proof = proved, _lift(solution.proof, part, problem)
         stats.append(dict(solution.stats))

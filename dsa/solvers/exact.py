@@ -33,7 +33,8 @@ class Exact(Solver):
     `dsa.kernels.search` describes the search for a plan within a capacity. It is started again
     and again with other rules and orders, mostly for few nodes, sometimes for many (after Luby,
     Sinclair and Zuckerman 1993), half of the time at the lower bound, half of the time somewhere
-    between the bound and the best peak. Ends when the two meet, at the target, or when nodes or seconds are used up, with the best plan so far.
+    between the bound and the best peak. Ends when the two meet, at the target, or when nodes or
+    seconds are used up, with the best plan so far.
 
     Parameters
     ----------
