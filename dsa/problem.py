@@ -181,10 +181,8 @@ class Problem:
                 self.__dict__.update(intervals.with_capacity(capacity).__dict__)
                 return
             columns = intervals.columns()
-        elif isinstance(intervals, np.ndarray) and intervals.dtype != np.object_:
-            columns = _read_array(intervals)
         else:
-            columns = _read_rows(intervals)
+            columns = _read(intervals)
         self._fill(capacity=capacity, every_alignment=alignment, **columns)
 
     @classmethod
@@ -244,10 +242,7 @@ class Problem:
         """
         if isinstance(intervals, Problem):
             raise TypeError("a Problem is half-open already; from_closed reads closed intervals")
-        if isinstance(intervals, np.ndarray) and intervals.dtype != np.object_:
-            columns = _read_array(intervals)
-        else:
-            columns = _read_rows(intervals)
+        columns = _read(intervals)
         ids = columns["ids"]
         columns["upper"] = [value + 1 for value in _integers(columns["upper"], "upper", ids)]
         problem = cls.__new__(cls)
@@ -596,6 +591,12 @@ def _buffer(id: Hashable, lower: int, upper: int, size: int, alignment: int, pin
 
 def _rebuild(columns: dict[str, Any], capacity: int | None) -> Problem:
     return Problem.from_columns(**columns, capacity=capacity)
+
+
+def _read(intervals: Any) -> dict[str, Any]:
+    if isinstance(intervals, np.ndarray) and intervals.dtype != np.object_:
+        return _read_array(intervals)
+    return _read_rows(intervals)
 
 
 def _read_array(array: npt.NDArray[Any]) -> dict[str, Any]:
