@@ -452,10 +452,10 @@ def test_tampered_plan(tmp_path: Path, changes: dict[str, Any], message: str) ->
 
 @pytest.mark.parametrize("name", list(plan(EXAMPLE, solver="naive").to_dict()))
 def test_incomplete_plan(name: str) -> None:
-    """A plan that lacks what it needs is refused; status, seconds and stats may be absent."""
+    """A plan that lacks what it needs is refused; status, seconds, stats and proof may be absent."""
     data = plan(EXAMPLE, solver="greedy-by-size").to_dict()
     del data[name]
-    if name in ("status", "seconds", "stats"):
+    if name in ("status", "seconds", "stats", "proof"):
         assert Plan.from_dict(data).offsets == tuple(data["offsets"])
         return
     with pytest.raises(InvalidPlanError, match=name if name != "format" else "expected format"):
