@@ -452,7 +452,7 @@ def test_tampered_plan(tmp_path: Path, changes: dict[str, Any], message: str) ->
 
 @pytest.mark.parametrize("name", list(plan(EXAMPLE, solver="naive").to_dict()))
 def test_incomplete_plan(name: str) -> None:
-    """A plan that lacks what it needs is refused; status, seconds, stats and proof may be absent."""
+    """A plan that lacks what it needs is refused; some of what it tells may be absent."""
     data = plan(EXAMPLE, solver="greedy-by-size").to_dict()
     del data[name]
     if name in ("status", "seconds", "stats", "proof"):

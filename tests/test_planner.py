@@ -515,3 +515,13 @@ def test_no_error_is_anonymous() -> None:
     for arguments in ({"capacity": 1}, {"solver": "no-such"}, {"capacity": -1}):
         with pytest.raises(DsaError):
             plan(ROWS, **arguments)
+
+
+def test_a_plan_over_capacity_can_be_written_and_read_back() -> None:
+    """What a CapacityError carries survives JSON, and still says that it does not fit."""
+    rows = [(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 48)]
+    with pytest.raises(CapacityError) as caught:
+        plan(rows, solver="greedy-by-size", capacity=100)
+    again = Plan.from_dict(caught.value.plan.to_dict())
+    assert again == caught.value.plan
+    assert {violation.kind for violation in again.validate()} == {"over capacity"}
