@@ -459,7 +459,11 @@ def buffer_changed(column: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (edited(offsets=[0, 8, 0, 16, 0]), "the first is extra: offset for 4"),
         (edited(offsets=[0, 8.0, 0, 16]), "the first is not an integer: buffer 'b'"),
         (edited(offsets=[0, None, 0, 16]), "the first is missing: buffer 'b' has offset None"),
-        (edited(offsets=[0, 80, 0, 16]), "the first is over capacity: buffer 'b'"),
+        (
+            edited(offsets=[0, 80, 0, 16]),
+            "claims peak 21 and lower bound 21, but its offsets give peak 88",
+        ),
+        (edited(offsets=[0, 2**62, 0, 16]), "the first is over capacity: buffer 'b'"),
         (edited(peak=20), "claims peak 20 and lower bound 21, but its offsets give peak 21"),
         (edited(peak=22), "claims peak 22"),
         (edited(lower_bound=22), "claims peak 21 and lower bound 22"),
