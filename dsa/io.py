@@ -575,6 +575,10 @@ def _parse_json(file: str, text: str) -> dict[str, Any]:
         raise FileFormatError(
             f"{file}, line {error.lineno}, column {error.colno}: no JSON: {error.msg}"
         ) from error
+    except RecursionError as error:
+        raise FileFormatError(f"{file}: no JSON: it is nested too deeply") from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise FileFormatError(f"{file}: no JSON: {error}") from error
     if not isinstance(data, dict):
         raise FileFormatError(f"{file}: expected an object, got {type(data).__name__}")
     return data
@@ -583,7 +587,7 @@ def _parse_json(file: str, text: str) -> dict[str, Any]:
 def _json_problem(file: str, text: str) -> Problem:
     data = _parse_json(file, text)
     format, version = data.pop("format", None), data.pop("version", None)
-    if (format, version) != (FORMAT, VERSION):
+    if format != FORMAT or type(version) is not int or version != VERSION:
         hint = "; it is a plan, see read_plan" if format == PLAN_FORMAT else ""
         raise FileFormatError(
             f"{file}: expected format {FORMAT!r} version {VERSION}, got {format!r} version "

@@ -383,6 +383,8 @@ def tampered(**changes: Any) -> str:
         ("[]", ": expected an object, got list"),
         ("{}", ": expected format 'dsa-problem' version 1, got None version None"),
         (tampered(version=2), ": expected format 'dsa-problem' version 1, got 'dsa-problem'"),
+        (tampered(version=True), "got 'dsa-problem' version True"),
+        (tampered(version=1.0), "got 'dsa-problem' version 1.0"),
         (tampered(format="dsa-plan"), "it is a plan, see read_plan"),
         (tampered(gaps=[]), ": the problem has unknown columns gaps"),
         (tampered(lower=3), ": column 'lower' must be a list, got 3"),
@@ -403,6 +405,20 @@ def test_json_errors(tmp_path: Path, text: str, message: str) -> None:
         io.read_json(path)
     assert f"{path}{message}" in str(caught.value) or message in str(caught.value)
     assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("read", [io.read_json, io.read_problem, io.read_plan])
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("[" * 200_000, "it is nested too deeply"), ("1" * 5000, "Exceeds the limit")],
+    ids=["deep", "long"],
+)
+def test_json_that_python_cannot_hold(
+    read: Callable[..., object], value: str, message: str
+) -> None:
+    """Endless nesting and endless integers are refused like any other broken file."""
+    with pytest.raises(FileFormatError, match=f"^the file: no JSON: {message}"):
+        read(StringIO('{"capacity": ' + value))
 
 
 @pytest.mark.parametrize("write", [io.write_json, io.write_csv])
