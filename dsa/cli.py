@@ -204,7 +204,8 @@ def _plan(options: argparse.Namespace) -> int:
     if options.json:
         io.write_json(result, sys.stdout)
     if options.output is not None:
-        write = io.write_json if ".json" in Path(options.output).suffixes else io.write_csv
+        is_json = options.output.removesuffix(".gz").endswith(".json")
+        write = io.write_json if is_json else io.write_csv
         write(result, sys.stdout if options.output == "-" else options.output)
     return 0
 

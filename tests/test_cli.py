@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -102,6 +103,19 @@ def test_plan_to_a_file(model: str, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert "peak 12 B" in capsys.readouterr().out
         assert io.read_plan(tmp_path / name).peak == 12
     assert (tmp_path / "plan.csv").read_text().startswith("id,lower,upper,size,offset\nb1,0,3,4,")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("r.json.csv", "id,"), ("r.json.csv.gz", "id,"), ("r.csv.json", "{"), ("r.csv.json.gz", "{")],
+)
+def test_only_the_last_suffix_counts(model: str, tmp_path: Path, name: str, begins: str) -> None:
+    """A name with both suffixes is of the kind that it ends in, before .gz."""
+    path = tmp_path / name
+    assert main(["plan", model, *GREEDY, "-o", str(path)]) == 0
+    content = path.read_bytes()
+    text = gzip.decompress(content) if name.endswith(".gz") else content
+    assert text.decode().startswith(begins)
 
 
 def test_plan_to_stdout(model: str, capsys: pytest.CaptureFixture[str]) -> None:
