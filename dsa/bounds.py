@@ -118,26 +118,41 @@ class Reachable:
     problem
         Whose sizes count.
     limit
-        Peaks of interest, at most. Above `SUMS_LIMIT` the sums are not computed, and every
-        number counts as reachable: O(n x limit / 64) otherwise.
+        Peaks of interest, at most. Up to `BITS` the sums are the bits of one integer, O(n x limit
+        / 64); above, they are listed if there are no more than `SUMS`. If there are more, every
+        number counts as reachable; so it does with alignments or pins.
 
     Examples
     --------
     >>> Reachable(Problem([(0, 1, 6), (0, 1, 10)]), 16).above(6)
     10
+    >>> Reachable(Problem([(0, 1, 6 * 10**9), (0, 1, 10**10)]), 16 * 10**9).above(6 * 10**9)
+    10000000000
     """
 
-    SUMS_LIMIT = 2**20
+    BITS = 2**20
+    SUMS = 2**14
 
     def __init__(self, problem: Problem, limit: int) -> None:
-        self._sums = 0
-        if problem.features or limit > self.SUMS_LIMIT:
+        self._bits, self._sums = 0, np.zeros(0, np.int64)
+        if problem.features:
             return
-        mask, self._sums = (1 << limit + 1) - 1, 1
-        for size in problem.size.tolist():
-            self._sums |= self._sums << size & mask
+        if limit <= self.BITS:
+            mask, self._bits = (1 << limit + 1) - 1, 1
+            for size in problem.size.tolist():
+                self._bits |= self._bits << size & mask
+        elif len(problem) <= 1000:
+            sums = np.zeros(1, np.int64)
+            for size in problem.size.tolist():
+                sums = np.union1d(sums, sums[sums <= limit - size] + size)
+                if len(sums) > self.SUMS:
+                    return
+            self._sums = sums
 
     def above(self, value: int) -> int:
         """The least peak above a value that is reachable, as far as is known."""
-        rest = self._sums >> value + 1
-        return value + (rest & -rest).bit_length() if rest else value + 1
+        rest = self._bits >> value + 1
+        if rest:
+            return value + (rest & -rest).bit_length()
+        next_sum = int(self._sums.searchsorted(value, "right"))
+        return int(self._sums[next_sum]) if next_sum < len(self._sums) else value + 1

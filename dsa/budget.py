@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from dsa.errors import InvalidProblemError
 
-__all__ = ["Budget", "Progress"]
+__all__ = ["Budget", "Progress", "check_seconds"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +61,8 @@ class Budget:
     started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        limit = self.time_limit
-        if limit is None:
-            return
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
-            raise InvalidProblemError(
-                f"time_limit must be a number of seconds, at least 0, got {limit!r}",
-                field="time_limit",
-                value=limit,
-            )
+        if self.time_limit is not None:
+            check_seconds("time_limit", self.time_limit)
 
     def seconds(self) -> float:
         """Seconds since the budget was made."""
@@ -95,9 +88,26 @@ class Budget:
 
     def limited(self, seconds: float) -> Budget:
         """The same budget, but with at most this many seconds from now."""
+        check_seconds("seconds", seconds)
         return replace(self, time_limit=self.seconds() + min(self.remaining(), seconds))
 
     def aimed(self, target: int, unit: int = 1, base: int = 0) -> Budget:
         """The same deadline with another target, in units of so many of ours, above a base."""
         base = self.base + base * self.unit
         return replace(self, target=target, unit=self.unit * unit, base=base)
+
+
+def check_seconds(name: str, value: object) -> None:
+    """Refuse what is no number of seconds: NaN, negative, a bool, no number at all.
+
+    Raises
+    ------
+    InvalidProblemError
+        Naming the argument and its value.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+        raise InvalidProblemError(
+            f"{name} must be a number of seconds, at least 0, got {value!r}",
+            field=name,
+            value=value,
+        )

@@ -96,6 +96,8 @@ because of the load at step 1 (2 buffers)
     _refuse_infeasible(problem, bound)
 
     wanted = 0 if target is None else as_natural(target, "target")
+    if problem.capacity is not None:
+        wanted = min(wanted, problem.capacity)  # what does not fit is not good enough
     budget = replace(budget, target=max(wanted, bound.value))
     solution = _solve(configured, problem, budget)
     if solution.lower_bound is not None and solution.lower_bound > bound.value:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dsa.bounds import lower_bound
 from dsa.budget import Budget
-from dsa.problem import FREE, IntArray, Problem
+from dsa.problem import FREE, LIMIT, IntArray, Problem
 from dsa.proof import Proof
 from dsa.result import Solution
 
@@ -97,7 +97,9 @@ def _throughout(part: Problem) -> npt.NDArray[np.bool_]:
     """
     sections = part.sections
     everywhere = (sections.start == 0) & (sections.stop == len(sections))
-    movable = (part.pin == FREE).all() & (part.size % part.base_alignment == 0)
+    # A common multiple above the limit divides no size, nor does the limit in its place.
+    multiple = min(part.base_alignment, LIMIT)
+    movable = (part.pin == FREE).all() & (part.size % multiple == 0)
     return np.asarray(everywhere & movable, bool)
 
 

@@ -61,6 +61,7 @@ from dsa.problem import Buffer, Problem
 
 __all__ = ["Proof", "check"]
 
+SUMS_LISTED = 1 << 16  # how many sums are listed at most where they cannot be bits
 SUMS_LIMIT = 1 << 24  # the highest capacity, in units, above which sums of sizes are looked at
 
 
@@ -299,13 +300,24 @@ class _Claim:
         """The least peak above the capacity that a plan could have."""
         plain = max(self.alignment) == 1 and all(pin is None for pin in self.pin)
         limit = self.capacity + max(self.size)
-        if not plain or self.capacity < 0 or limit > SUMS_LIMIT:
+        if not plain or self.capacity < 0:
             return self.capacity + 1
+        if limit > SUMS_LIMIT:
+            return self.next_listed_sum(limit)
         sums, mask = 1, (1 << limit + 1) - 1
         for size in self.size:
             sums |= sums << size & mask
         above = sums >> self.capacity + 1
         return self.capacity + (above & -above).bit_length() if above else sum(self.size)
+
+    def next_listed_sum(self, limit: int) -> int:
+        """The same where a bit for each number would be too many, if the sums are few."""
+        sums = {0}
+        for size in self.size:
+            sums |= {total + size for total in sums if total + size <= limit}
+            if len(sums) > SUMS_LISTED:
+                return self.capacity + 1
+        return min(total for total in sums if total > self.capacity)
 
     def padded_load(self) -> int:
         """Most units that buffers live together take up, whatever the rest does.

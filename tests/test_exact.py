@@ -95,6 +95,36 @@ def test_a_capacity_below_the_optimum_is_proven_infeasible() -> None:
     assert (caught.value.lower_bound, caught.value.short_by) == (80, 16)
 
 
+@pytest.mark.parametrize("unit", [2**24, 10**6, 2**40])
+def test_the_bound_does_not_creep_where_sizes_have_no_unit(unit: int) -> None:
+    """Sizes that differ by a few bytes: the search goes by halves, and from sum to sum."""
+    rows = [(a, b, size * unit + i) for i, (a, b, size) in enumerate(ABOVE)]
+    result = plan(rows, solver="exact", nodes=20_000)
+    assert result.status == "optimal"
+    assert result.peak // unit == 5
+    with pytest.raises(InfeasibleError):
+        plan(rows, solver="exact", nodes=20_000, capacity=4 * unit + unit // 2)
+
+
+def test_mixed_alignments_are_searched_by_halves() -> None:
+    """With alignments no sum helps; a plan far below the first one is found and proven."""
+    big = [Buffer(a, b, size, alignment=2**21, id=i) for i, (a, b, size) in enumerate(ABOVE)]
+    result = plan([*big, Buffer(0, 5, 3, alignment=3, id="q")], solver="exact", nodes=20_000)
+    assert (result.peak, result.status) == (2**22 + 1, "optimal")
+
+
+@pytest.mark.parametrize("solver", ["auto", "exact", "hill-climb"])
+def test_a_common_multiple_of_alignments_may_pass_any_limit(solver: str) -> None:
+    """Nothing computes with the least common multiple in 64 bits."""
+    rows = [Buffer(0, 1, 1, alignment=2**40, id=0), Buffer(0, 1, 1, alignment=3**25, id=1)]
+    assert plan(rows, solver=solver, time_limit=1).peak == 3**25 + 1
+
+
+def test_a_target_above_the_capacity_does_not_end_the_search() -> None:
+    """What does not fit is not good enough."""
+    assert plan(ABOVE, solver="exact", capacity=5, target=100).peak == 5
+
+
 def ranked(problem: Problem) -> Any:
     """Ranks by size, largest first."""
     return np.argsort(np.argsort(-problem.size, kind="stable"), kind="stable")
@@ -182,6 +212,16 @@ def test_a_component_too_large_to_search_is_filled_and_says_so() -> None:
 def test_unknown_rules_and_orders_are_refused(options: dict[str, Any]) -> None:
     """The error lists those that exist."""
     with pytest.raises(ValueError, match=r"there are|at least one"):
+        Exact(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"nodes": -1}, {"nodes": True}, {"seed": -1}, {"seconds": float("nan")}, {"seconds": -1}],
+)
+def test_options_that_count_nothing_are_refused(options: dict[str, Any]) -> None:
+    """When the solver is made, by the option's own name."""
+    with pytest.raises(ValueError, match=f"^{next(iter(options))} must be"):
         Exact(**options)
 
 

@@ -19,7 +19,16 @@ from dsa.errors import SolverUnavailableError, UnknownSolverError, UnsupportedEr
 from dsa.problem import Problem
 from dsa.result import Solution
 
-__all__ = ["FEATURES", "Solver", "build", "check", "names", "register", "solver_class"]
+__all__ = [
+    "FEATURES",
+    "Solver",
+    "build",
+    "check",
+    "check_counts",
+    "names",
+    "register",
+    "solver_class",
+]
 
 # What a problem may ask of a solver (`Problem.features`).
 FEATURES = ("alignment", "pins")
@@ -203,6 +212,22 @@ def _supported(name: str) -> frozenset[str]:
         return solver_class(name).supports
     except SolverUnavailableError:
         return frozenset()
+
+
+def check_counts(solver: Solver, *options: str) -> None:
+    """Refuse options that are not whole numbers, at least 0; None passes where it is the default.
+
+    Raises
+    ------
+    ValueError
+        Naming the option and its value.
+    """
+    for name in options:
+        value = getattr(solver, name)
+        if value is None and getattr(type(solver), name) is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name} must be a whole number, at least 0, got {value!r}")
 
 
 def _target(name: str) -> str | None:

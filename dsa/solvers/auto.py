@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dsa.budget import Budget
+from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import stack
 from dsa.presolve import Part, solve_parts
 from dsa.problem import Problem
@@ -49,6 +49,9 @@ class Auto(Solver):
 
     exact: ClassVar[bool] = True
     supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+
+    def __post_init__(self) -> None:
+        check_seconds("seconds", self.seconds)
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         if budget.time_limit is None:

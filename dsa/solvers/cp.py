@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from dsa.budget import Budget
+from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import place
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver
+from dsa.solvers import Solver, check_counts
 from dsa.solvers.starts import Found, equals, equals_in_order, improve, members
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ class Cp(Solver):
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_counts(self, "max_pairs")
+        check_seconds("seconds", self.seconds)
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {self.workers!r}")
 

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dsa.bounds import Reachable, lower_bound
-from dsa.budget import Budget
+from dsa.budget import Budget, check_seconds
 from dsa.kernels import compiled
 from dsa.kernels.search import FOUND, HITS, PAUSED, RECORDED, REFUTED, search
 from dsa.kernels.searcher import HELPERS, Searcher
 from dsa.problem import IntArray, Problem
 from dsa.proof import Proof
 from dsa.result import Solution, peak
-from dsa.solvers import Solver
+from dsa.solvers import Solver, check_counts
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
@@ -130,6 +130,8 @@ class Exact(Solver):
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_counts(self, "nodes", "guided", "max_pairs", "seed")
+        check_seconds("seconds", self.seconds)
         for name in self.orders:
             check_order(name)
         for name in self.rules:
@@ -209,14 +211,12 @@ class Minimiser:
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""
         for rank, rule, nodes in self._starts():
-            while not self._finished():
-                if not self._refute(rank, rule, nodes):
-                    break
-            if self._finished():
-                break
-            while not self._finished():
-                if not self._improve(rank, rule, nodes):
-                    break
+            # As long as a start decides something, it goes on: where that is quick, by halves.
+            decided = True
+            while decided and not self._finished():
+                decided = self._decide(0, self._least(), rank, rule, nodes)
+                if not self._finished():
+                    decided = self._improve(rank, rule, nodes) or decided
             if self._finished():
                 break
         return Solution(self.offsets, self.bound, self._stats, self.proof)
@@ -245,34 +245,34 @@ class Minimiser:
                 rank[np.argsort(shaken, kind="stable")] = np.arange(n)
             yield rank, RULES[rule], int(1.5 * n * _luby(start + 1)) + 100
 
-    def _refute(self, rank: IntArray, rule: int, nodes: int) -> bool:
-        """Look for a plan at the bound; whether the bound has risen instead."""
-        status = self._search(0, self.bound, rank, rule, nodes)
-        if status == REFUTED:
-            self.bound = min(self._reachable.above(self.bound), self.peak)
-            self._stats["refuted"] += 1
-        return status == REFUTED
+    def _least(self) -> int:
+        """The lowest peak that is of use: the bound, or the target where that is higher."""
+        return max(self.bound, min(self._budget.target, self.peak - 1))
 
     def _improve(self, rank: IntArray, rule: int, nodes: int) -> bool:
-        """Look for a plan between the bound and the peak, nearer the peak after each failure.
+        """Look for a plan between the bound and the peak, nearer the peak after each time-out.
 
-        Whether there was one: the same start may lead lower still.
+        While the peak is over the problem's capacity, look for one that is not.
         """
         gap = self.peak - self.bound
         if gap < self._share:
             self._share = 2
-        capacity = self.peak - max(gap // self._share, 1)
-        if capacity == self.bound:
+        capacity, limit = self.peak - max(gap // self._share, 1), self._problem.capacity
+        if limit is not None and self.bound < limit < self.peak:
+            capacity = limit
+        if capacity == self._least():
             return False
-        status = self._search(1, capacity, rank, rule, nodes)
+        decided = self._decide(1, capacity, rank, rule, nodes)
+        self._share = max(self._share // 2, 2) if decided else 2 * self._share
+        return decided
+
+    def _decide(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> bool:
+        """Whether it was found out if there is a plan within a capacity; peak or bound say so."""
+        status = self._search(which, capacity, rank, rule, nodes)
         if status == REFUTED:
             self.bound = min(self._reachable.above(capacity), self.peak)
             self._stats["refuted"] += 1
-        elif status == FOUND:
-            self._share = max(self._share // 2, 2)
-        else:
-            self._share *= 2
-        return status == FOUND
+        return status != PAUSED
 
     def _search(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> int:
         searcher = self._searchers[which]

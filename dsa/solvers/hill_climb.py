@@ -11,7 +11,7 @@ from dsa.budget import Budget
 from dsa.kernels.placement import place
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver
+from dsa.solvers import Solver, check_counts
 from dsa.solvers.strip_packing import StripPacking
 
 __all__ = ["HillClimb"]
@@ -55,6 +55,9 @@ class HillClimb(Solver):
 
     supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
     searches: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_counts(self, "iterations", "seed")
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         best = np.asarray(StripPacking(restarts=0)(problem, budget).offsets)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dsa.budget import Budget
+from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import place
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver
+from dsa.solvers import Solver, check_counts
 from dsa.solvers.starts import Found, equals_in_order, improve, kinds, members
 
 if TYPE_CHECKING:
@@ -93,6 +93,8 @@ class Mip(Solver):
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_counts(self, "max_pairs")
+        check_seconds("seconds", self.seconds)
         named = self.backend in (None, "cbc", "highs")
         given = hasattr(self.backend, "actualSolve") and not isinstance(self.backend, type)
         if not named and not given:

@@ -12,7 +12,7 @@ import numpy as np
 from dsa.budget import Budget
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution
-from dsa.solvers import Solver
+from dsa.solvers import Solver, check_counts
 from dsa.solvers.best_fit import fill
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 
@@ -63,6 +63,7 @@ class StripPacking(Solver):
     supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
 
     def __post_init__(self) -> None:
+        check_counts(self, "restarts", "seed")
         for name in self.orders:
             check_order(name)
         if not self.orders:
@@ -85,7 +86,7 @@ class StripPacking(Solver):
         return Solution(mixed.offsets, stats={"passes": passes + mixed.stats["passes"]})
 
     def _fixed_orders(self, problem: Problem) -> Iterator[IntArray]:
-        for mirrored in (False, True)[: 1 + self.mirrored]:
+        for mirrored in (False, True)[: 1 + bool(self.mirrored)]:
             for name in self.orders:
                 yield sort_by(problem, *ORDERS[name](problem), mirrored=mirrored)
 
