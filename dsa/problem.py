@@ -262,6 +262,10 @@ class Problem:
         capacity: int | None = None,
         every_alignment: int = 1,
     ) -> None:
+        size = _listed(size, "size")
+        lower, upper = _listed(lower, "lower"), _listed(upper, "upper")
+        alignment = None if alignment is None else _listed(alignment, "alignment")
+        offset = None if offset is None else _listed(offset, "offset")
         n = len(size)
         given = {"lower": lower, "upper": upper, "alignment": alignment, "offset": offset}
         for field, values in given.items():
@@ -389,7 +393,7 @@ class Problem:
         )
 
     def __hash__(self) -> int:
-        return hash(self.fingerprint)
+        return hash((self.ids, self.size.tobytes()))
 
     def __repr__(self) -> str:
         capacity = "" if self.capacity is None else f", capacity={self.capacity}"
@@ -468,11 +472,13 @@ class Problem:
         InvalidProblemError
             If a column is missing or unknown, or the problem is invalid.
         """
+        if not isinstance(data, Mapping):
+            raise InvalidProblemError(f"expected a mapping of columns, got {data!r}", value=data)
         known = {"ids", "lower", "upper", "size", "alignment", "offset", "capacity"}
         missing, unknown = {"lower", "upper", "size"} - data.keys(), data.keys() - known
         if missing or unknown:
             what, names = ("lacks", missing) if missing else ("has unknown columns", unknown)
-            raise InvalidProblemError(f"the problem {what} {', '.join(sorted(names))}")
+            raise InvalidProblemError(f"the problem {what} {', '.join(sorted(map(str, names)))}")
         for name, values in data.items():
             if name != "capacity" and not isinstance(values, (list, tuple, np.ndarray)):
                 raise InvalidProblemError(
@@ -573,7 +579,7 @@ class Problem:
         A plan carries it, so that it cannot be applied to another problem by mistake.
         """
         digest = hashlib.sha256()
-        names = [repr(id) for id in self.ids]
+        names = [repr(_plain(id)) for id in self.ids]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         for name in _COLUMNS:
             digest.update(getattr(self, name)[order].astype("<i8").tobytes())
@@ -594,7 +600,7 @@ def _rebuild(columns: dict[str, Any], capacity: int | None) -> Problem:
 
 
 def _read(intervals: Any) -> dict[str, Any]:
-    if isinstance(intervals, np.ndarray) and intervals.dtype != np.object_:
+    if isinstance(intervals, np.ndarray) and (intervals.dtype != np.object_ or not intervals.ndim):
         return _read_array(intervals)
     return _read_rows(intervals)
 
@@ -643,8 +649,29 @@ def _read_row(row: Any, position: int) -> tuple[Any, ...]:
     )
 
 
+def _listed(values: Any, field: str) -> Any:
+    """A column as a list, a tuple or an array; refuses what has no order or is a single value."""
+    if isinstance(values, (list, tuple)):
+        return values
+    if isinstance(values, np.ndarray) and np.any(getattr(values, "mask", False)):
+        raise InvalidProblemError(
+            f"column {field!r} has masked values; fill them or leave their buffers out", field=field
+        )
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return np.asarray(values)
+    unfit = (str, bytes, set, frozenset, Mapping, np.ndarray)
+    if isinstance(values, unfit) or not isinstance(values, Iterable):
+        raise InvalidProblemError(
+            f"column {field!r} must be a list or an array of one dimension, got {values!r}",
+            field=field,
+            value=values,
+        )
+    return list(values)
+
+
 def _check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
-    names = tuple(ids.tolist() if isinstance(ids, np.ndarray) else ids)
+    listed = ids if isinstance(ids, str) else _listed(ids, "id")
+    names = tuple(listed.tolist() if isinstance(listed, np.ndarray) else map(_unboxed, listed))
     if len(names) != n:
         raise InvalidProblemError(f"{len(names)} ids for {n} buffers", field="id")
     try:
@@ -657,7 +684,27 @@ def _check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
         raise InvalidProblemError(
             f"buffer {twice!r}: two buffers have this id", id=twice, field="id", value=twice
         )
+    for id in names:
+        if id != id:  # NaN
+            raise InvalidProblemError(
+                f"buffer {id!r}: an id must equal itself", id=id, field="id", value=id
+            )
     return names
+
+
+def _unboxed(id: Hashable) -> Hashable:
+    """A NumPy scalar as Python's own; what Python has no type for stays as it is."""
+    return id.item() if isinstance(id, (np.number, np.bool_, np.character)) else id
+
+
+def _plain(id: Hashable) -> Hashable:
+    """The id, written in one way: equal ids become the same text."""
+    id = _unboxed(id)
+    if isinstance(id, tuple):
+        return tuple(map(_plain, id))
+    if isinstance(id, int) or (isinstance(id, float) and id.is_integer()):
+        return int(id)
+    return str.__str__(id) if isinstance(id, str) else id
 
 
 def _pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, dataclass
+from enum import StrEnum
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -256,7 +257,21 @@ def test_a_clash_of_pins_is_found_exactly_if_there_is_one(
         ({"offset": [None, None]}, "column 'offset' has 2 values"),
         ({"ids": ["a", "b"]}, "2 ids for 1 buffers"),
         ({"ids": [["a"]]}, "an id must be hashable"),
-        ({"size": np.zeros((1, 1), int)}, "buffer 0: size must be an integer"),
+        ({"ids": [float("nan")]}, "buffer nan: an id must equal itself"),
+        ({"ids": [np.float32("nan")]}, "buffer nan: an id must equal itself"),
+        ({"ids": 7}, "column 'id' must be a list or an array of one dimension, got 7"),
+        ({"ids": {"a"}}, "column 'id' must be a list or an array of one dimension, got {'a'}"),
+        ({"size": np.zeros((1, 1), int)}, "column 'size' must be a list or an array of one dim"),
+        ({"size": np.array(8)}, "column 'size' must be a list or an array of one dimension"),
+        ({"size": 8}, "column 'size' must be a list or an array of one dimension, got 8"),
+        ({"size": {8}}, "column 'size' must be a list or an array of one dimension, got {8}"),
+        ({"lower": {0: 0}}, "column 'lower' must be a list or an array of one dimension"),
+        ({"upper": None}, "column 'upper' must be a list or an array of one dimension"),
+        ({"upper": "1"}, "column 'upper' must be a list or an array of one dimension"),
+        ({"alignment": 4}, "column 'alignment' must be a list or an array of one dimension"),
+        ({"offset": np.array(None)}, "column 'offset' must be a list or an array of one dim"),
+        ({"size": np.ma.array([8], mask=[True])}, "column 'size' has masked values"),
+        ({"upper": np.ma.array([1], mask=[True])}, "column 'upper' has masked values"),
         ({"lower": [True]}, "buffer 0: lower must be an integer, got True"),
         ({"lower": np.array([0.0])}, "buffer 0: lower must be an integer"),
         ({"lower": np.array(["2020"], "datetime64[Y]")}, "buffer 0: lower must be an integer"),
@@ -275,7 +290,53 @@ def test_bad_columns_are_refused(columns: dict[str, Any], words: str) -> None:
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "intervals",
+    [
+        np.array(8),
+        np.array(None),
+        np.ma.array([[0, 1, 8]], mask=[[False, False, True]]),
+        [np.array(8)],
+        [np.ma.array([0, 1, 8], mask=[False, False, True])],
+    ],
+    ids=["0-d", "0-d of objects", "masked", "row 0-d", "row masked"],
+)
+def test_arrays_without_rows_or_values_are_refused(intervals: Any) -> None:
+    """Neither an array without dimension nor one with masked values holds buffers."""
+    for read in (Problem, Problem.from_closed):
+        with pytest.raises(InvalidProblemError):
+            read(intervals)
+
+
+@pytest.mark.parametrize("data", [None, [], 3, "size"])
+def test_only_a_mapping_is_plain_data(data: Any) -> None:
+    """What is no mapping of columns is refused as no problem."""
+    with pytest.raises(InvalidProblemError, match="expected a mapping of columns, got"):
+        Problem.from_dict(data)
+
+
+def test_unknown_columns_of_any_name_are_refused() -> None:
+    """Names that cannot be sorted are listed all the same."""
+    data: dict[Any, Any] = {"lower": [0], "upper": [1], "size": [8], 1: [], "x": []}
+    with pytest.raises(InvalidProblemError, match="has unknown columns 1, x"):
+        Problem.from_dict(data)
+
+
 # -- what is accepted ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "column",
+    [iter, tuple, deque, np.array, np.ma.array, lambda values: dict.fromkeys(values).keys()],
+    ids=["iterator", "tuple", "deque", "array", "unmasked", "keys"],
+)
+def test_every_ordered_column_is_accepted(column: Callable[[list[int]], Any]) -> None:
+    """Iterators, views and arrays without masked values are columns like lists."""
+    columns: dict[str, Any] = {"lower": [0, 1], "upper": [2, 3], "size": [8, 16], "ids": [5, 6]}
+    columns |= {"alignment": [1, 2], "offset": [0, 8]}
+    made = Problem.from_columns(**{name: column(values) for name, values in columns.items()})
+    assert made == Problem.from_columns(**columns)
+
 
 Row = namedtuple("Row", "lower upper size")  # noqa: PYI024 (plain ones are met in the wild)
 ROWS = [(0, 3, 8), (2, 5, 16), (4, 6, 24)]
@@ -594,6 +655,40 @@ def test_the_fingerprint_does_not_depend_on_the_order(data: st.DataObject) -> No
 
 
 FINGERPRINTED = [Buffer(0, 2, 8, id="a"), Buffer(1, 3, 8, id="b")]
+
+
+class Text(StrEnum):
+    """Text with another `repr`."""
+
+    A = "a"
+
+
+@pytest.mark.parametrize(
+    ("id", "other"),
+    [
+        (1, np.int64(1)),
+        (1, True),
+        (1, 1.0),
+        (True, np.bool_(True)),
+        (0.5, np.float64(0.5)),
+        ("a", np.str_("a")),
+        ("a", Text.A),
+        (("a", 1), ("a", np.int64(1))),
+        (("a", 1), ("a", True)),
+    ],
+    ids=repr,
+)
+def test_equal_problems_have_one_hash_and_fingerprint(id: Any, other: Any) -> None:
+    """Ids that are equal are the same, whatever their types."""
+    a, b = (Problem([Buffer(0, 2, 8, id=name)]) for name in (id, other))
+    assert (a == b, hash(a) == hash(b), a.fingerprint == b.fingerprint) == (True, True, True)
+
+
+def test_ids_are_no_numpy_scalars() -> None:
+    """A NumPy scalar becomes what Python, and JSON, have for it."""
+    problem = Problem([Buffer(0, 2, 8, id=np.int64(3)), Buffer(0, 2, 8, id=np.str_("a"))])
+    assert list(map(type, problem.ids)) == [int, str]
+    assert problem.to_dict()["ids"] == [3, "a"]
 
 
 @pytest.mark.parametrize(
