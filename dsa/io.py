@@ -150,9 +150,9 @@ def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
         try:
             return Plan.from_dict(data, problem)
         except InvalidPlanError as error:
+            if isinstance(error.__cause__, InvalidProblemError):
+                raise _in_file(file, error.__cause__) from error
             raise InvalidPlanError(f"{file}: {error}", violations=error.violations) from error
-        except InvalidProblemError as error:
-            raise _in_file(file, error) from error
     table = _Table.read(file, text)
     table.need("offset")
     stored = table.problem(pinned=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dsa.bounds import Bound, lower_bound
-from dsa.errors import InvalidPlanError, InvalidProofError
+from dsa.errors import InvalidPlanError, InvalidProblemError, InvalidProofError
 from dsa.problem import Buffer, IntArray, Intervals, Problem
 from dsa.proof import Proof, check
 from dsa.units import format_size
@@ -34,6 +35,7 @@ _FIELDS: dict[str, Any] = {
     "stats": Mapping,
     "proof": (Mapping, NoneType),
 }
+_NUMBERS = ("peak", "lower_bound", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Plan:
     @property
     def status(self) -> str:
         """``"optimal"`` if the peak equals the lower bound, otherwise ``"feasible"``."""
-        return "optimal" if self.peak == self.lower_bound else "feasible"
+        return _status(self.peak, self.lower_bound)
 
     @property
     def base_alignment(self) -> int:
@@ -273,21 +275,15 @@ class Plan:
         Raises
         ------
         InvalidPlanError
-            If the data is of another format or version, was made for another problem, breaks a
-            rule of its problem, or claims a peak, a bound or a proof that does not hold.
+            If the data is of another format or version, was made for another problem or for none
+            that is valid, breaks a rule of its problem, or claims a peak, a bound, a status or a
+            proof that does not hold. A bound that is lower than it could be is found anew.
         """
-        if data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise InvalidPlanError(
-                f"expected format {FORMAT!r} version {VERSION}, got {data.get('format')!r} version "
-                f"{data.get('version')!r}"
-            )
-        data = {"seconds": 0.0, "stats": {}, "proof": None, **data}
-        for name, kind in _FIELDS.items():
-            if name not in data:
-                raise InvalidPlanError(f"the plan lacks {name!r}")
-            if not isinstance(data[name], kind):
-                raise InvalidPlanError(f"the plan's {name!r} cannot be {data[name]!r}")
-        stored = Problem.from_dict(data["problem"])
+        data = _read_fields(data)
+        try:
+            stored = Problem.from_dict(data["problem"])
+        except InvalidProblemError as error:
+            raise InvalidPlanError(f"the plan's problem: {error}") from error
         for problem, whose in ((stored, "the problem beside it"), (intervals, "this problem")):
             if problem is not None and Problem(problem).fingerprint != data["fingerprint"]:
                 raise InvalidPlanError(
@@ -315,6 +311,12 @@ class Plan:
                 f"the plan claims peak {data['peak']} and lower bound {data['lower_bound']}, but "
                 f"its offsets give peak {plan.peak} and its problem {plan.lower_bound}"
             )
+        status = _status(data["peak"], data["lower_bound"])
+        if data.get("status", status) != status:
+            raise InvalidPlanError(
+                f"the plan claims to be {data['status']!r}, but peak {data['peak']} and lower "
+                f"bound {data['lower_bound']} make it {status!r}"
+            )
         return plan
 
     def to_csv(self, path: str | PathLike[str]) -> None:
@@ -334,6 +336,34 @@ class Plan:
         from dsa.draw import text
 
         return text(self, width, height)
+
+
+def _status(peak: int, lower_bound: int) -> str:
+    return "optimal" if peak == lower_bound else "feasible"
+
+
+def _read_fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a plan, all there and of their types."""
+    if not isinstance(data, Mapping):
+        raise InvalidPlanError(f"expected a mapping of fields, got {data!r}")
+    format, version = data.get("format"), data.get("version")
+    if format != FORMAT or type(version) is not int or version != VERSION:
+        raise InvalidPlanError(
+            f"expected format {FORMAT!r} version {VERSION}, got {format!r} version {version!r}"
+        )
+    fields = {"seconds": 0.0, "stats": {}, "proof": None, **data}
+    for name, kind in _FIELDS.items():
+        if name not in fields:
+            raise InvalidPlanError(f"the plan lacks {name!r}")
+        value = fields[name]
+        if not isinstance(value, kind) or isinstance(value, bool) or not _in_range(name, value):
+            raise InvalidPlanError(f"the plan's {name!r} cannot be {value!r}")
+    return fields
+
+
+def _in_range(name: str, value: Any) -> bool:
+    """Whether a number is at least 0, and finite (which NaN is not)."""
+    return name not in _NUMBERS or 0 <= value <= sys.float_info.max
 
 
 def _read_proof(data: Mapping[str, Any]) -> Proof | None:

@@ -472,6 +472,20 @@ def buffer_changed(column: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (buffer_changed("lower", 1), "its fingerprint is not that of the problem beside it"),
         (buffer_changed("ids", "z"), "its fingerprint is not that of the problem beside it"),
         (edited(fingerprint="0" * 64), "was made for another problem"),
+        (edited(version=True), "got 'dsa-plan' version True"),
+        (edited(version=1.0), "got 'dsa-plan' version 1.0"),
+        (edited(status="feasible"), "claims to be 'feasible', but peak 21 and lower bound 21"),
+        (edited(lower_bound=20), "claims to be 'optimal', but peak 21 and lower bound 20"),
+        (edited(status=["optimal"]), "claims to be ['optimal']"),
+        (edited(status=None), "claims to be None"),
+        (edited(lower_bound=-1, status="feasible"), "the plan's 'lower_bound' cannot be -1"),
+        (edited(peak=True), "the plan's 'peak' cannot be True"),
+        (edited(seconds=-0.5), "the plan's 'seconds' cannot be -0.5"),
+        (edited(seconds=float("nan")), "the plan's 'seconds' cannot be nan"),
+        (edited(seconds=float("inf")), "the plan's 'seconds' cannot be inf"),
+        (edited(seconds=10**400), "the plan's 'seconds' cannot be 1000"),
+        (buffer_changed("size", -1), "the plan's problem: buffer 'a': size must be at least 0"),
+        (edited(problem={}), "the plan's problem: the problem lacks lower, size, upper"),
     ],
 )
 def test_plans_read_back_are_not_believed(
@@ -483,6 +497,25 @@ def test_plans_read_back_are_not_believed(
     with pytest.raises(InvalidPlanError) as caught:
         Plan.from_dict(data)
     assert words in str(caught.value)
+
+
+def test_a_lower_bound_that_was_stored_too_low_does_no_harm() -> None:
+    """The bound is found anew; one below it was true, and so was the status beside it."""
+    data = PLAN.to_dict() | {"lower_bound": 20, "status": "feasible"}
+    assert (Plan.from_dict(data).lower_bound, Plan.from_dict(data).status) == (21, "optimal")
+
+
+@pytest.mark.parametrize("data", [[], None, 3, "plan"])
+def test_only_a_mapping_is_a_plan(data: Any) -> None:
+    """What is no mapping of fields is refused as no plan."""
+    with pytest.raises(InvalidPlanError, match="expected a mapping of fields, got"):
+        Plan.from_dict(data)
+
+
+def test_a_problem_that_is_invalid_is_not_blamed_on_the_plan() -> None:
+    """The plan is well; the problem that it is wanted for has no lifetime."""
+    with pytest.raises(InvalidProblemError, match=r"lifetime \[3, 3\) is empty"):
+        Plan.from_dict(PLAN.to_dict(), [(3, 3, 8)])
 
 
 def test_a_plan_for_another_problem_is_refused() -> None:
