@@ -90,6 +90,13 @@ def validate(
     tuple of Violation
         Kind by kind, each in order of the buffers; overlaps last.
 
+    Raises
+    ------
+    TypeError
+        If `plan` holds no offsets, or its intervals are needed and not given.
+    InvalidProblemError
+        If the intervals are no problem.
+
     Examples
     --------
     >>> validate([0, 8], [(0, 2, 8), (1, 4, 8)])
@@ -97,6 +104,7 @@ def validate(
     >>> [v.kind for v in validate([4], [(0, 1, 8)], capacity=8)]
     ['over capacity']
     """
+    _check_kind(plan)
     if intervals is None:
         if isinstance(plan, (Mapping, Sequence, np.ndarray)):
             raise TypeError("validate() needs the intervals, unless it is given a Plan")
@@ -121,6 +129,17 @@ def validate(
     if _overlap_exists(problem, offsets, solid):
         violations += _overlaps(problem, offsets, solid)
     return tuple(violations)
+
+
+def _check_kind(plan: Any) -> None:
+    """Refuse what holds no offsets, or none in order."""
+    listed = isinstance(plan, (Mapping, Sequence)) and not isinstance(plan, (str, bytes, bytearray))
+    array = isinstance(plan, np.ndarray) and plan.ndim > 0
+    if not (listed or array or (hasattr(plan, "problem") and hasattr(plan, "offsets"))):
+        raise TypeError(
+            "validate() takes a Plan, a mapping from id to offset, or offsets in the order of the "
+            f"buffers, not {type(plan).__name__}: {plan!r}"
+        )
 
 
 def _match(plan: Offsets, problem: Problem) -> tuple[list[tuple[int, Any]], list[Violation]]:

@@ -285,6 +285,25 @@ def test_offsets_alone_cannot_be_judged() -> None:
             validate(offsets)
 
 
+@pytest.mark.parametrize(
+    "offsets",
+    [5, None, {0, 8}, iter([0, 8]), b"ab", bytearray(2), "ab", np.array(0), PROBLEM],
+    ids=["int", "None", "set", "iterator", "bytes", "bytearray", "text", "0-d", "problem"],
+)
+@pytest.mark.parametrize("intervals", [None, [(0, 2, 8), (1, 4, 8)]], ids=["alone", "beside"])
+def test_what_holds_no_offsets_cannot_be_judged(offsets: Any, intervals: Any) -> None:
+    """What is neither a plan, nor a mapping, nor offsets in order is a mistake of the caller."""
+    words = "takes a Plan, a mapping from id to offset, or offsets in the order of the buffers"
+    with pytest.raises(TypeError, match=rf"validate\(\) {words}, not {type(offsets).__name__}"):
+        validate(offsets, intervals)
+
+
+def test_every_sequence_of_offsets_is_judged() -> None:
+    """Offsets come as a list, a tuple, a range or an array."""
+    for offsets in ([0, 8], (0, 8), range(0, 16, 8), np.array([0, 8])):
+        assert validate(offsets, [(0, 2, 8), (1, 4, 8)]) == ()
+
+
 def test_the_problem_is_checked_too() -> None:
     """Offsets for something that is no problem are not judged but refused."""
     with pytest.raises(InvalidProblemError, match="lifetime"):
