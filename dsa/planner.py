@@ -135,7 +135,12 @@ def _checked(
     solver: Solver, problem: Problem, bound: Bound, solution: Solution
 ) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The solver's offsets, if they are a plan and its claims agree with it."""
-    violations = validate(solution.offsets, problem.with_capacity(None))
+    try:
+        violations = validate(solution.offsets, problem.with_capacity(None))
+    except TypeError as error:
+        raise SolverError(
+            f"{solver!r} returned no offsets: {error}; this is a bug of the solver"
+        ) from error
     if violations:
         raise SolverError(
             f"{solver!r} returned an invalid plan: {len(violations)} violations, the first is "

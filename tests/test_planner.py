@@ -282,6 +282,13 @@ def test_a_wrong_answer_is_the_solvers_bug(answer: Answers, words: str) -> None:
     assert "Answers(" in str(caught.value)
 
 
+@pytest.mark.parametrize("offsets", [None, {0, 8}, 7])
+def test_what_is_no_offsets_is_a_bug_of_the_solver(offsets: Any) -> None:
+    """A solver that returns something else is blamed, not the caller."""
+    with pytest.raises(SolverError, match="returned no offsets"):
+        plan([(0, 2, 8), (1, 3, 8)], Answers(offsets))
+
+
 def test_offsets_over_capacity_are_no_bug() -> None:
     """A valid plan that is too high is a `CapacityError`, not a violation."""
     with pytest.raises(CapacityError):
