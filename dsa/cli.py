@@ -274,15 +274,22 @@ class _ProgressLine:
         self.width = len(text)
 
 
-def _validate(options: argparse.Namespace) -> int:
-    if options.plan == options.problem == "-":
-        raise DsaError("PLAN and PROBLEM cannot both come from standard input")
+def _read_plan(path: str) -> Plan | Sequence[Violation]:
+    """The plan, or the rules that it breaks."""
     try:
-        given = io.read_plan(sys.stdin.buffer if options.plan == "-" else options.plan)
+        return io.read_plan(sys.stdin.buffer if path == "-" else path)
     except InvalidPlanError as error:
         if not error.violations:
             raise
-        return _report(options.plan, error.violations)
+        return error.violations
+
+
+def _validate(options: argparse.Namespace) -> int:
+    if options.plan == options.problem == "-":
+        raise DsaError("PLAN and PROBLEM cannot both come from standard input")
+    given = _read_plan(options.plan)
+    if not isinstance(given, Plan):
+        return _report(options.plan, given)
     problem = given.problem if options.problem is None else _read(options.problem)
     offsets = io.offsets_by_id(given.problem.ids, given.offsets, problem)
     violations = validate(offsets, problem, capacity=options.capacity)
@@ -294,12 +301,9 @@ def _validate(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    try:
-        given = io.read_plan(sys.stdin.buffer if options.plan == "-" else options.plan)
-    except InvalidPlanError as error:
-        if not error.violations:
-            raise
-        return _report(options.plan, error.violations)
+    given = _read_plan(options.plan)
+    if not isinstance(given, Plan):
+        return _report(options.plan, given)
     bound = given.bound_witness
     print(f"plan:  valid, peak {_bytes(given.peak)}")
     print(f"bound: {_bytes(bound.value)}, {bound}")

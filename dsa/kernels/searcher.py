@@ -65,7 +65,6 @@ class Searcher:
         self._switches = (one_machine, components, backjumping, nogoods, symmetry, log)
         sections = problem.sections
         self._order = np.lexsort((sections.stop, sections.start))
-        self._problem = problem
         columns = {
             "start": sections.start,
             "stop": sections.stop,
@@ -124,11 +123,6 @@ class Searcher:
             "buffers": buffers,
             "place": place,
         }
-
-    @property
-    def pairs(self) -> int:
-        """How many (buffer, section) pairs there are: what the memory and a node may cost."""
-        return len(self._columns["buffers"])
 
     def begin(self, rank: IntArray, *, capacity: int, rule: int = 0) -> None:
         """Start at the root.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dsa.kernels.ranges import range_max
 from dsa.problem import IntArray, Problem
 
-__all__ = ["ORDERS", "check_order", "order_by", "sort_by"]
+__all__ = ["ORDERS", "check_order", "conflicts", "order_by", "sort_by"]
 
 Key = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def _area(problem: Problem, length: IntArray) -> Key:
     return problem.size.astype(np.float64) * length
 
 
-def _conflicts(problem: Problem) -> IntArray:
+def conflicts(problem: Problem) -> IntArray:
     """Buffers live together with each: those that start before its end, less those that ended."""
     solid = problem.size > 0
     started = np.searchsorted(np.sort(problem.lower[solid]), problem.upper, "left")
@@ -93,7 +93,7 @@ ORDERS: MappingProxyType[str, Callable[[Problem], tuple[Key, ...]]] = MappingPro
         "area": lambda p: (-_area(p, p.upper - p.lower),),
         "sections": lambda p: (-_area(p, p.sections.stop - p.sections.start),),
         "span": lambda p: (p.sections.start - p.sections.stop,),
-        "conflicts": lambda p: (-_conflicts(p),),
+        "conflicts": lambda p: (-conflicts(p),),
         "urgency": lambda p: (-_heaviest(p), p.lower - p.upper, p.lower),
         "heaviest": lambda p: (-_heaviest(p), -_area(p, p.sections.stop - p.sections.start)),
         "breadth": lambda p: (_breadth_rank(p),),

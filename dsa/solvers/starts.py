@@ -17,6 +17,7 @@ from dsa.budget import Budget
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
 from dsa.solvers import build
+from dsa.solvers.orders import conflicts
 
 __all__ = ["Found", "count_pairs", "equals", "equals_in_order", "improve", "kinds", "members"]
 
@@ -123,12 +124,8 @@ def _best_start(problem: Problem, budget: Budget) -> tuple[str, IntArray]:
 
 
 def count_pairs(problem: Problem) -> int:
-    """Pairs of buffers that are live together, by counting starts and ends."""
-    solid = problem.size > 0
-    start, stop = problem.sections.start[solid], problem.sections.stop[solid]
-    begun = np.searchsorted(np.sort(start), stop, "left")
-    ended = np.searchsorted(np.sort(stop), start, "right")
-    return int((begun - ended - 1).sum()) // 2
+    """Pairs of buffers that are live together; none is listed."""
+    return int(conflicts(problem).sum()) // 2
 
 
 def members(problem: Problem) -> list[list[int]]:
