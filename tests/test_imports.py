@@ -32,10 +32,10 @@ LEVELS = [
     {"dsa.problem"},
     {
         *("dsa.validation", "dsa.proof", "dsa.bounds", "dsa.presolve"),
-        *("dsa.kernels", "dsa.result", "dsa.budget"),
+        *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes"),
     },
     {"dsa.solvers"},
-    {"dsa.planner", "dsa.explain"},
+    {"dsa.planner", "dsa.explain", "dsa.slots"},
     {"dsa.io", "dsa.draw", "dsa.replay"},
     {"dsa"},
     {"dsa.cli", "dsa.bench", "dsa.testing"},
