@@ -12,7 +12,8 @@ from dsa.bounds import Bound, lower_bound
 from dsa.budget import Budget, Progress
 from dsa.errors import CapacityError, InfeasibleError, SolverError
 from dsa.presolve import solve_parts
-from dsa.problem import Intervals, Problem, as_natural
+from dsa.gate import as_natural
+from dsa.problem import Intervals, Problem
 from dsa.proof import Proof
 from dsa.result import Plan, Solution
 from dsa.solvers import Solver, build, check

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import operator
 from bisect import bisect_left, insort
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +17,15 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dsa import gate
+from dsa.bodies import Bodies
+from dsa.constraints import NONE, Constraints
 from dsa.errors import InvalidProblemError
+from dsa.gate import FREE, LIMIT, IntArray
 
-__all__ = ["Buffer", "IntArray", "Intervals", "Problem", "Sections"]
+__all__ = ["FREE", "LIMIT", "Buffer", "IntArray", "Intervals", "Problem", "Sections"]
 
-IntArray: TypeAlias = npt.NDArray[np.int64]
 Integers: TypeAlias = Sequence[int] | npt.NDArray[Any]
-
-# Steps and sums of bytes stay below this, so that no int64 sum or difference of two can wrap.
-LIMIT = 2**62
-_RANGE = "must lie between -2**62 and 2**62"
-FREE = -1  # in the column of pins: the solver chooses the offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +48,15 @@ class Buffer:
         The offset must be a multiple of this positive integer (not only powers of two).
     offset
         Where the buffer is pinned; None leaves the choice to the solver.
+    holes
+        Parts of the lifetime in which the buffer need not keep all its bytes: ``(lower, upper)``,
+        steps in which it keeps none, or ``(lower, upper, start, stop)``, steps in which it keeps
+        only its own bytes ``start`` to ``stop - 1``.
 
     Examples
     --------
     >>> Buffer(0, 3, 4, id="a")
-    Buffer(lower=0, upper=3, size=4, id='a', alignment=1, offset=None)
+    Buffer(lower=0, upper=3, size=4, id='a', alignment=1, offset=None, holes=())
     """
 
     lower: int
@@ -64,6 +65,7 @@ class Buffer:
     id: Hashable = None
     alignment: int = 1
     offset: int | None = None
+    holes: tuple[tuple[int, ...], ...] = ()
 
     def __init__(
         self,
@@ -74,8 +76,10 @@ class Buffer:
         id: Hashable = None,
         alignment: int = 1,
         offset: int | None = None,
+        holes: Iterable[Sequence[int]] = (),
     ) -> None:
-        values = (lower, upper, size, id, alignment, offset)
+        rows = tuple(map(tuple, holes)) if isinstance(holes, (list, tuple)) else holes
+        values = (lower, upper, size, id, alignment, offset, rows)
         for name, value in zip(self.__slots__, values, strict=True):
             object.__setattr__(self, name, value)
 
@@ -134,11 +138,15 @@ class Problem:
     ----------
     intervals
         `Buffer` objects, ``(lower, upper, size)`` tuples, objects with those attributes (and
-        perhaps `id`, `alignment`, `offset`), an integer array of shape (n, 3), or a `Problem`.
+        perhaps `id`, `alignment`, `offset`, `holes`), an integer array of shape (n, 3), or a
+        `Problem`.
     capacity
         Bytes available, or None for no limit: a constraint, not the objective.
     alignment
         Every offset must be a multiple of this too, besides its buffer's own alignment.
+    constraints
+        What holds between buffers, and which addresses are not to be used; None for nothing
+        (or, of a `Problem`, what it has already).
 
     Attributes
     ----------
@@ -148,6 +156,8 @@ class Problem:
         Column of pinned offsets; -1 where the solver chooses.
     ids
         Tuple of the n ids.
+    holes
+        Array of shape (holes, 5): position of the buffer, lower, upper, start, stop.
 
     Raises
     ------
@@ -170,20 +180,33 @@ class Problem:
     alignment: IntArray
     pin: IntArray
     ids: tuple[Hashable, ...]
+    holes: IntArray
+    constraints: Constraints
     capacity: int | None
 
     def __init__(
-        self, intervals: Intervals, *, capacity: int | None = None, alignment: int = 1
+        self,
+        intervals: Intervals,
+        *,
+        capacity: int | None = None,
+        alignment: int = 1,
+        constraints: Constraints | None = None,
     ) -> None:
         if isinstance(intervals, Problem):
             capacity = intervals.capacity if capacity is None else capacity
-            if as_natural(alignment, "alignment", least=1) == 1:
+            if constraints is None and gate.as_natural(alignment, "alignment", least=1) == 1:
                 self.__dict__.update(intervals.with_capacity(capacity).__dict__)
                 return
+            constraints = intervals.constraints if constraints is None else constraints
             columns = intervals.columns()
         else:
-            columns = _read(intervals)
-        self._fill(capacity=capacity, every_alignment=alignment, **columns)
+            columns = gate.read(intervals)
+        self._fill(
+            capacity=capacity,
+            every_alignment=alignment,
+            constraints=NONE if constraints is None else constraints,
+            **columns,
+        )
 
     @classmethod
     def from_columns(
@@ -195,7 +218,9 @@ class Problem:
         alignment: Integers | None = None,
         offset: Sequence[int | None] | npt.NDArray[Any] | None = None,
         ids: Sequence[Hashable] | None = None,
+        holes: Sequence[Sequence[int]] | npt.NDArray[Any] = (),
         capacity: int | None = None,
+        constraints: Constraints = NONE,
     ) -> Problem:
         """Build a problem from columns, without an object for each buffer.
 
@@ -207,8 +232,12 @@ class Problem:
             Pinned offsets; None (or -1 in an array) where the solver chooses.
         ids
             Hashable and distinct; the positions if None.
+        holes
+            Rows ``(position, lower, upper, start, stop)``: see `Buffer`.
         capacity
             Bytes available, or None for no limit.
+        constraints
+            As for `Problem`.
 
         Raises
         ------
@@ -221,19 +250,25 @@ class Problem:
         110
         """
         problem = cls.__new__(cls)
-        problem._fill(lower, upper, size, alignment, offset, ids, capacity)
+        problem._fill(lower, upper, size, alignment, offset, ids, holes, capacity, 1, constraints)
         return problem
 
     @classmethod
     def from_closed(
-        cls, intervals: Intervals, *, capacity: int | None = None, alignment: int = 1
+        cls,
+        intervals: Intervals,
+        *,
+        capacity: int | None = None,
+        alignment: int = 1,
+        constraints: Constraints = NONE,
     ) -> Problem:
         """Build a problem from closed lifetimes, ``[lower, upper]``: both steps live.
 
         Parameters
         ----------
-        intervals, capacity, alignment
-            As for `Problem`, except that the buffers are still live at `upper`.
+        intervals, capacity, alignment, constraints
+            As for `Problem`, except that the buffers are still live at `upper`, and in a hole
+            at its `upper`.
 
         Examples
         --------
@@ -242,11 +277,14 @@ class Problem:
         """
         if isinstance(intervals, Problem):
             raise TypeError("a Problem is half-open already; from_closed reads closed intervals")
-        columns = _read(intervals)
+        columns = gate.read(intervals)
         ids = columns["ids"]
-        columns["upper"] = [value + 1 for value in _integers(columns["upper"], "upper", ids)]
+        columns["upper"] = [value + 1 for value in gate.integers(columns["upper"], "upper", ids)]
+        columns["holes"] = [(i, a, b + 1, *window) for i, a, b, *window in columns["holes"]]
         problem = cls.__new__(cls)
-        problem._fill(capacity=capacity, every_alignment=alignment, **columns)
+        problem._fill(
+            capacity=capacity, every_alignment=alignment, constraints=constraints, **columns
+        )
         return problem
 
     # -- the gate ----------------------------------------------------------------------------
@@ -259,13 +297,15 @@ class Problem:
         alignment: Any = None,
         offset: Any = None,
         ids: Sequence[Hashable] | None = None,
+        holes: Any = (),
         capacity: int | None = None,
         every_alignment: int = 1,
+        constraints: Constraints = NONE,
     ) -> None:
-        size = _listed(size, "size")
-        lower, upper = _listed(lower, "lower"), _listed(upper, "upper")
-        alignment = None if alignment is None else _listed(alignment, "alignment")
-        offset = None if offset is None else _listed(offset, "offset")
+        size = gate.listed(size, "size")
+        lower, upper = gate.listed(lower, "lower"), gate.listed(upper, "upper")
+        alignment = None if alignment is None else gate.listed(alignment, "alignment")
+        offset = None if offset is None else gate.listed(offset, "offset")
         n = len(size)
         given = {"lower": lower, "upper": upper, "alignment": alignment, "offset": offset}
         for field, values in given.items():
@@ -274,24 +314,36 @@ class Problem:
                     f"column {field!r} has {len(values)} values where {n} buffers have a size",
                     field=field,
                 )
-        names = None if ids is None else _check_ids(ids, n)
+        names = None if ids is None else gate.check_ids(ids, n)
         columns = {
-            "lower": _column(lower, "lower", names),
-            "upper": _column(upper, "upper", names),
-            "size": _column(size, "size", names),
+            "lower": gate.column(lower, "lower", names),
+            "upper": gate.column(upper, "upper", names),
+            "size": gate.column(size, "size", names),
         }
         ones, free = np.ones(n, np.int64), np.full(n, FREE, np.int64)
-        columns["alignment"] = ones if alignment is None else _column(alignment, "alignment", names)
-        columns["pin"] = free if offset is None else _column(_pins(offset, names), "offset", names)
+        columns["alignment"] = (
+            ones if alignment is None else gate.column(alignment, "alignment", names)
+        )
+        columns["pin"] = (
+            free if offset is None else gate.column(gate.pins(offset, names), "offset", names)
+        )
+        columns["holes"] = gate.holes(holes, n, names)
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         object.__setattr__(self, "ids", tuple(range(n)) if names is None else names)
-        limit = None if capacity is None else as_natural(capacity, "capacity")
+        limit = None if capacity is None else gate.as_natural(capacity, "capacity")
         object.__setattr__(self, "capacity", limit)
+        if not isinstance(constraints, Constraints):
+            raise TypeError(f"constraints must be Constraints(...), got {constraints!r}")
+        object.__setattr__(self, "constraints", constraints)
         self._check_rows()
-        self._align(as_natural(every_alignment, "alignment", least=1))
+        self._check_holes()
+        self._align(gate.as_natural(every_alignment, "alignment", least=1))
         self._check_sums()
-        self._check_pins()
+        if self.constrained:
+            self.bodies.check()
+        else:
+            self._check_pins()
         for column in columns.values():
             column.flags.writeable = False
 
@@ -304,7 +356,7 @@ class Problem:
         for field in ("lower", "upper"):
             column = getattr(self, field)
             too_far = (column <= -LIMIT) | (column >= LIMIT)
-            self._refuse(too_far, field, f"{field} {_RANGE}, got {{{field}}}")
+            self._refuse(too_far, field, f"{field} {gate.RANGE}, got {{{field}}}")
         self._refuse(
             self.lower == self.upper,
             "upper",
@@ -316,6 +368,23 @@ class Problem:
             "upper",
             "lifetime [{lower}, {upper}) is empty: lower must be below upper",
         )
+
+    def _check_holes(self) -> None:
+        last: tuple[int, int] | None = None
+        for i, lower, upper, start, stop in self.holes.tolist():
+            steps = f"hole [{lower}, {upper})"
+            if not self.lower[i] <= lower < upper <= self.upper[i]:
+                why = f"{steps} is no part of the lifetime [{self.lower[i]}, {self.upper[i]})"
+            elif not 0 <= start <= stop <= self.size[i]:
+                why = f"{steps} keeps bytes [{start}, {stop}) of the {self.size[i]} there are"
+            elif last is not None and last[0] == i and lower < last[1]:
+                why = f"{steps} begins before the hole before it ends, at {last[1]}"
+            else:
+                last = (i, upper)
+                continue
+            hole = (lower, upper, start, stop)
+            id = self.ids[i]
+            raise InvalidProblemError(f"buffer {id!r}: {why}", id=id, field="holes", value=hole)
 
     def _align(self, every: int) -> None:
         distinct = np.unique(self.alignment).tolist()
@@ -374,13 +443,15 @@ class Problem:
 
     def __iter__(self) -> Iterator[Buffer]:
         columns = (getattr(self, name).tolist() for name in _COLUMNS)
-        for id, *row in zip(self.ids, *columns, strict=True):
-            yield _buffer(id, *row)
+        holes = self._holes_of
+        for i, (id, *row) in enumerate(zip(self.ids, *columns, strict=True)):
+            yield _buffer(id, *row, holes=holes.get(i, ()))
 
     def __getitem__(self, position: int) -> Buffer:
         """Buffer at a position; use `index` to find the position of an id."""
         row = (int(getattr(self, name)[position]) for name in _COLUMNS)
-        return _buffer(self.ids[position], *row)
+        holes = self._holes_of.get(range(len(self))[position], ())
+        return _buffer(self.ids[position], *row, holes=holes)
 
     def __eq__(self, other: object) -> bool:
         """Equal if ids, columns and capacity are, in the same order."""
@@ -389,7 +460,9 @@ class Problem:
         return (
             self.ids == other.ids
             and self.capacity == other.capacity
+            and self.constraints == other.constraints
             and all(np.array_equal(getattr(self, c), getattr(other, c)) for c in _COLUMNS)
+            and np.array_equal(self.holes, other.holes)
         )
 
     def __hash__(self) -> int:
@@ -400,7 +473,7 @@ class Problem:
         return f"<Problem: {len(self)} buffers, load {self.load}{capacity}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self.columns(), self.capacity)
+        return _rebuild, (self.columns(), self.capacity, self.constraints)
 
     def index(self, id: Hashable) -> int:
         """Position of the buffer with this id.
@@ -421,6 +494,7 @@ class Problem:
             "alignment": self.alignment,
             "offset": self.pin,
             "ids": self.ids,
+            "holes": self.holes,
         }
 
     def with_capacity(self, capacity: int | None) -> Problem:
@@ -431,16 +505,23 @@ class Problem:
         >>> Problem([(0, 2, 60)]).with_capacity(64)
         <Problem: 1 buffers, load 60, capacity=64>
         """
-        limit = None if capacity is None else as_natural(capacity, "capacity")
+        limit = None if capacity is None else gate.as_natural(capacity, "capacity")
         problem = Problem.__new__(Problem)
         problem.__dict__.update(self.__dict__, capacity=limit)  # columns and what is derived
         return problem
 
     def select(self, positions: IntArray) -> Problem:
-        """The problem of some of the buffers, given by position, in that order."""
+        """The problem of some of the buffers, given by position, in that order.
+
+        Constraints between two buffers hold on where both are selected.
+        """
         columns = {name: getattr(self, name)[positions] for name in _COLUMNS}
         columns["offset"] = columns.pop("pin")
         ids = tuple(self.ids[i] for i in positions.tolist())
+        if self.constrained:
+            place = {position: i for i, position in enumerate(positions.tolist())}
+            holes = [(place[i], *hole) for i, *hole in self.holes.tolist() if i in place]
+            columns |= {"holes": holes, "constraints": self.constraints.among(ids)}
         return Problem.from_columns(**columns, ids=ids, capacity=self.capacity)
 
     def to_dict(self) -> dict[str, Any]:
@@ -461,11 +542,16 @@ class Problem:
                 )
         data = {name: getattr(self, name).tolist() for name in _COLUMNS}
         data["offset"] = [None if pin == FREE else pin for pin in data.pop("pin")]
-        return {"ids": list(self.ids), **data, "capacity": self.capacity}
+        data |= {"ids": list(self.ids), "capacity": self.capacity}
+        if len(self.holes):
+            data["holes"] = self.holes.tolist()
+        if self.constraints:
+            data["constraints"] = self.constraints.to_dict()
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Problem:
-        """Read back what `to_dict` wrote; `ids`, `alignment`, `offset`, `capacity` may be absent.
+        """Read back what `to_dict` wrote; all but `lower`, `upper` and `size` may be absent.
 
         Raises
         ------
@@ -474,17 +560,19 @@ class Problem:
         """
         if not isinstance(data, Mapping):
             raise InvalidProblemError(f"expected a mapping of columns, got {data!r}", value=data)
-        known = {"ids", "lower", "upper", "size", "alignment", "offset", "capacity"}
+        columns = {"ids", "lower", "upper", "size", "alignment", "offset", "holes"}
+        known = columns | {"capacity", "constraints"}
         missing, unknown = {"lower", "upper", "size"} - data.keys(), data.keys() - known
         if missing or unknown:
             what, names = ("lacks", missing) if missing else ("has unknown columns", unknown)
             raise InvalidProblemError(f"the problem {what} {', '.join(sorted(map(str, names)))}")
         for name, values in data.items():
-            if name != "capacity" and not isinstance(values, (list, tuple, np.ndarray)):
+            if name in columns and not isinstance(values, (list, tuple, np.ndarray)):
                 raise InvalidProblemError(
                     f"column {name!r} must be a list, got {values!r}", field=name, value=values
                 )
-        return cls.from_columns(**data)
+        constraints = Constraints.from_dict(data.get("constraints", {}))
+        return cls.from_columns(**{**data, "constraints": constraints})
 
     # -- derived, computed once --------------------------------------------------------------
 
@@ -495,8 +583,33 @@ class Problem:
     @cached_property
     def features(self) -> frozenset[str]:
         """What the problem asks of a solver beyond lifetimes and sizes."""
-        used = {"alignment": bool((self.alignment > 1).any()), "pins": bool((self.pin >= 0).any())}
-        return frozenset(name for name, present in used.items() if present)
+        used = {
+            "alignment": bool((self.alignment > 1).any()),
+            "pins": bool((self.pin >= 0).any()),
+            "holes": len(self.holes) > 0,
+        }
+        return (
+            frozenset(name for name, there in used.items() if there) | self.constraints.features()
+        )
+
+    @cached_property
+    def constrained(self) -> bool:
+        """Whether there is more to the problem than lifetimes, sizes, alignments and pins."""
+        return bool(self.constraints) or len(self.holes) > 0
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The buffers as rigid bodies: how a solver sees holes and constraints."""
+        columns = (getattr(self, name).tolist() for name in _COLUMNS)
+        return Bodies(self.ids, *columns, holes=self.holes.tolist(), constraints=self.constraints)
+
+    @cached_property
+    def _holes_of(self) -> dict[int, tuple[tuple[int, ...], ...]]:
+        holes: dict[int, tuple[tuple[int, ...], ...]] = {}
+        for i, lower, upper, start, stop in self.holes.tolist():
+            window = () if start == stop else (start, stop)
+            holes[i] = (*holes.get(i, ()), (lower, upper, *window))
+        return holes
 
     @cached_property
     def base_alignment(self) -> int:
@@ -531,12 +644,19 @@ class Problem:
 
     @cached_property
     def load(self) -> int:
-        """Most bytes live at one step: no plan has a lower peak."""
+        """Most bytes live at one step; without constraints no plan has a lower peak.
+
+        Bytes of a storage that has aliases count once, and those in holes not at all.
+        """
+        if self.constrained:
+            return self.bodies.load[0]
         return int(self.sections.load.max(initial=0))
 
     @cached_property
     def load_step(self) -> int | None:
         """The first step at which the load is reached; None if nothing has a size."""
+        if self.constrained:
+            return self.bodies.load[1]
         sections = self.sections
         return int(sections.step[sections.load.argmax()]) if len(sections) else None
 
@@ -544,8 +664,11 @@ class Problem:
     def component(self) -> IntArray:
         """For each buffer the number of its component, in time order; -1 for size 0.
 
-        Buffers in one component are connected by conflicts; components never share a step.
+        Buffers in one component are connected by conflicts; without constraints, components
+        never share a step.
         """
+        if self.constrained:
+            return self.bodies.component()
         sections = self.sections
         solid = self.size > 0
         spanning = np.zeros(len(sections) + 1, np.int64)  # buffers across the start of a section
@@ -579,212 +702,45 @@ class Problem:
         A plan carries it, so that it cannot be applied to another problem by mistake.
         """
         digest = hashlib.sha256()
-        names = [repr(_plain(id)) for id in self.ids]
+        names = [repr(gate.plain(id)) for id in self.ids]
         order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
         for name in _COLUMNS:
             digest.update(getattr(self, name)[order].astype("<i8").tobytes())
         digest.update("\n".join(sorted(names)).encode())
+        if self.constrained:
+            digest.update(self._rules().encode())
         return digest.hexdigest()
+
+    def _rules(self) -> str:
+        """Holes and constraints as text, whatever their order."""
+        holes = [(repr(gate.plain(self.ids[i])), *hole) for i, *hole in self.holes.tolist()]
+        rules = [
+            (name, [repr(gate.plain(value)) for value in row])
+            for name in sorted(self.constraints.features() - {"chunk"})
+            for row in getattr(self.constraints, name)
+        ]
+        return repr((sorted(holes), sorted(rules), self.constraints.chunk))
 
 
 _COLUMNS = ("lower", "upper", "size", "alignment", "pin")
 
 
-def _buffer(id: Hashable, lower: int, upper: int, size: int, alignment: int, pin: int) -> Buffer:
+def _buffer(
+    id: Hashable,
+    lower: int,
+    upper: int,
+    size: int,
+    alignment: int,
+    pin: int,
+    *,
+    holes: tuple[tuple[int, ...], ...],
+) -> Buffer:
     offset = None if pin == FREE else pin
-    return Buffer(lower, upper, size, id=id, alignment=alignment, offset=offset)
+    return Buffer(lower, upper, size, id=id, alignment=alignment, offset=offset, holes=holes)
 
 
-def _rebuild(columns: dict[str, Any], capacity: int | None) -> Problem:
-    return Problem.from_columns(**columns, capacity=capacity)
-
-
-def _read(intervals: Any) -> dict[str, Any]:
-    if isinstance(intervals, np.ndarray) and (intervals.dtype != np.object_ or not intervals.ndim):
-        return _read_array(intervals)
-    return _read_rows(intervals)
-
-
-def _read_array(array: npt.NDArray[Any]) -> dict[str, Any]:
-    if array.ndim != 2 or array.shape[1] != 3:
-        raise InvalidProblemError(
-            f"an array of buffers has the shape (n, 3) - lower, upper, size - not {array.shape}"
-        )
-    return {"lower": array[:, 0], "upper": array[:, 1], "size": array[:, 2], "ids": None}
-
-
-def _read_rows(rows: Iterable[Any]) -> dict[str, Any]:
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("lower", "upper", "size", "alignment", "offset", "ids")
-    }
-    if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
-        raise InvalidProblemError(
-            f"expected an iterable of buffers, got {type(rows).__name__} {rows!r}", value=rows
-        )
-    for position, row in enumerate(rows):
-        for name, value in zip(columns, _read_row(row, position), strict=True):
-            columns[name].append(value)
-    return columns
-
-
-def _read_row(row: Any, position: int) -> tuple[Any, ...]:
-    if hasattr(row, "lower") and hasattr(row, "upper") and hasattr(row, "size"):
-        id = getattr(row, "id", None)
-        return (
-            row.lower,
-            row.upper,
-            row.size,
-            getattr(row, "alignment", 1),
-            getattr(row, "offset", None),
-            position if id is None else id,
-        )
-    values = row.tolist() if isinstance(row, np.ndarray) else row
-    if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and len(values) == 3:
-        return (*values, 1, None, position)
-    raise InvalidProblemError(
-        f"buffer {position}: expected a Buffer, a (lower, upper, size) tuple or an object with "
-        f"those attributes, got {row!r}",
-        id=position,
-        value=row,
-    )
-
-
-def _listed(values: Any, field: str) -> Any:
-    """A column as a list, a tuple or an array; refuses what has no order or is a single value."""
-    if isinstance(values, (list, tuple)):
-        return values
-    if isinstance(values, np.ndarray) and np.any(getattr(values, "mask", False)):
-        raise InvalidProblemError(
-            f"column {field!r} has masked values; fill them or leave their buffers out", field=field
-        )
-    if isinstance(values, np.ndarray) and values.ndim == 1:
-        return np.asarray(values)
-    unfit = (str, bytes, set, frozenset, Mapping, np.ndarray)
-    if isinstance(values, unfit) or not isinstance(values, Iterable):
-        raise InvalidProblemError(
-            f"column {field!r} must be a list or an array of one dimension, got {values!r}",
-            field=field,
-            value=values,
-        )
-    return list(values)
-
-
-def _check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
-    listed = ids if isinstance(ids, str) else _listed(ids, "id")
-    names = tuple(listed.tolist() if isinstance(listed, np.ndarray) else map(_unboxed, listed))
-    if len(names) != n:
-        raise InvalidProblemError(f"{len(names)} ids for {n} buffers", field="id")
-    try:
-        distinct = len(set(names)) == n
-    except TypeError as error:
-        raise InvalidProblemError(f"an id must be hashable: {error}", field="id") from error
-    if not distinct:
-        seen: set[Hashable] = set()
-        twice = next(id for id in names if id in seen or seen.add(id))  # type: ignore[func-returns-value]
-        raise InvalidProblemError(
-            f"buffer {twice!r}: two buffers have this id", id=twice, field="id", value=twice
-        )
-    for id in names:
-        if id != id:  # NaN
-            raise InvalidProblemError(
-                f"buffer {id!r}: an id must equal itself", id=id, field="id", value=id
-            )
-    return names
-
-
-def _unboxed(id: Hashable) -> Hashable:
-    """A NumPy scalar as Python's own; what Python has no type for stays as it is."""
-    return id.item() if isinstance(id, (np.number, np.bool_, np.character)) else id
-
-
-def _plain(id: Hashable) -> Hashable:
-    """The id, written in one way: equal ids become the same text."""
-    id = _unboxed(id)
-    if isinstance(id, tuple):
-        return tuple(map(_plain, id))
-    if isinstance(id, int) or (isinstance(id, float) and id.is_integer()):
-        return int(id)
-    return str.__str__(id) if isinstance(id, str) else id
-
-
-def _pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:
-    """None becomes -1; a -1 that somebody gave as an offset is a mistake, unless in an array."""
-    if isinstance(offset, np.ndarray) and offset.dtype != np.object_:
-        return offset
-    pins = list(offset)
-    for i, value in enumerate(pins):
-        if isinstance(value, (int, np.integer)) and value == FREE:
-            id = i if ids is None else ids[i]
-            raise InvalidProblemError(
-                f"buffer {id!r}: offset must be at least 0, got -1; None leaves it to the solver",
-                id=id,
-                field="offset",
-                value=FREE,
-            )
-    return [FREE if value is None else value for value in pins]
-
-
-def _column(values: Any, field: str, ids: Sequence[Hashable] | None) -> IntArray:
-    """A new int64 array of the values; refuses everything that is not an integer."""
-    if (
-        isinstance(values, np.ndarray)
-        and values.dtype.kind in "iu"
-        and values.ndim == 1
-        and (values.dtype.kind == "i" or int(values.max(initial=0)) < 2**63)
-    ):
-        return values.astype(np.int64)
-    integers = _integers(values, field, ids)
-    try:
-        return np.array(integers, np.int64)
-    except OverflowError:
-        i = next(i for i, value in enumerate(integers) if not -(2**63) <= value < 2**63)
-        id = i if ids is None else ids[i]
-        raise InvalidProblemError(
-            f"buffer {id!r}: {field} {_RANGE}, got {integers[i]}",
-            id=id,
-            field=field,
-            value=integers[i],
-        ) from None
-
-
-def _integers(values: Any, field: str, ids: Sequence[Hashable] | None) -> list[int]:
-    if isinstance(values, list) and set(map(type, values)) == {int}:  # a long file's columns
-        return values
-    result = []
-    for i, value in enumerate(values):
-        try:
-            result.append(as_integer(value))
-        except TypeError:
-            id = i if ids is None else ids[i]
-            raise InvalidProblemError(
-                f"buffer {id!r}: {field} must be an integer, got {value!r}",
-                id=id,
-                field=field,
-                value=value,
-            ) from None
-    return result
-
-
-def as_integer(value: Any) -> int:
-    """The value as an int, exactly; a TypeError for what is no integer."""
-    if isinstance(value, (bool, np.bool_)):
-        raise TypeError("a bool is not a number of bytes or steps")
-    return operator.index(value)
-
-
-def as_natural(value: Any, field: str, least: int = 0) -> int:
-    """A single integer argument, checked like the columns."""
-    try:
-        number = as_integer(value)
-    except TypeError:
-        raise InvalidProblemError(
-            f"{field} must be an integer, got {value!r}", field=field, value=value
-        ) from None
-    if number < least:
-        raise InvalidProblemError(
-            f"{field} must be at least {least}, got {number}", field=field, value=value
-        )
-    return number
+def _rebuild(columns: dict[str, Any], capacity: int | None, constraints: Constraints) -> Problem:
+    return Problem.from_columns(**columns, capacity=capacity, constraints=constraints)
 
 
 def _sum(column: IntArray) -> int:

@@ -13,7 +13,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dsa.problem import FREE, LIMIT, Intervals, Problem, as_integer
+from dsa.gate import as_integer
+from dsa.problem import FREE, LIMIT, Intervals, Problem
 
 __all__ = ["Violation", "validate"]
 

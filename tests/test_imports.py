@@ -29,13 +29,13 @@ MODULES = sorted(
 # Each level may import those above it in this list, and its own.
 LEVELS = [
     {"dsa.errors", "dsa.units"},
-    {"dsa.problem"},
+    {"dsa.gate", "dsa.constraints", "dsa.bodies", "dsa.problem"},
     {
         *("dsa.validation", "dsa.proof", "dsa.bounds", "dsa.presolve"),
         *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes"),
     },
     {"dsa.solvers"},
-    {"dsa.planner", "dsa.explain", "dsa.slots"},
+    {"dsa.planner", "dsa.many", "dsa.explain", "dsa.slots"},
     {"dsa.io", "dsa.draw", "dsa.replay"},
     {"dsa"},
     {"dsa.cli", "dsa.bench", "dsa.testing"},
@@ -121,7 +121,7 @@ def test_the_exceptions_are_needed() -> None:
 def test_a_judge_shares_no_code_with_what_it_judges(judge: str) -> None:
     """It imports the problem and the errors, and nothing else of the library."""
     ours = {name for name, _ in imports(judge) if name.startswith("dsa")}
-    assert ours <= {"dsa.problem", "dsa.errors"}
+    assert ours <= {"dsa.gate", "dsa.problem", "dsa.errors"}
 
 
 def test_nothing_imports_in_a_circle() -> None:
@@ -218,7 +218,7 @@ def test_the_test_helpers_work_without_hypothesis() -> None:
 def test_the_public_names() -> None:
     """The names that `dsa` exports: a change here is a change of the interface."""
     assert set(dsa.__all__) == {
-        *("plan", "validate", "load", "explain_infeasible"),
+        *("plan", "plan_many", "validate", "load", "explain_infeasible"),
         *("Buffer", "Problem", "Plan", "Violation"),
         *("DsaError", "InvalidProblemError", "FileFormatError", "UnknownSolverError"),
         *("SolverUnavailableError", "UnsupportedError", "InfeasibleError", "CapacityError"),
