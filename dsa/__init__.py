@@ -21,6 +21,7 @@ from dsa.errors import (
 )
 from dsa.explain import explain_infeasible
 from dsa.io import load
+from dsa.many import plan_many
 from dsa.planner import plan
 from dsa.problem import Buffer, Problem
 from dsa.result import Plan
@@ -45,6 +46,7 @@ __all__ = [
     "explain_infeasible",
     "load",
     "plan",
+    "plan_many",
     "validate",
 ]
 
