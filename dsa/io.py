@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from io import BytesIO, StringIO
 from pathlib import Path, PurePath
 from typing import IO, Any, NoReturn, TypeAlias
@@ -61,7 +62,9 @@ def load(name_or_path: str | os.PathLike[str]) -> Problem:
     ----------
     name_or_path
         A path that ends in ``.csv``, ``.json`` (both perhaps with ``.gz``), ``.npy`` or
-        ``.npz``; or one of the names that `bundled` lists, in which ``-`` and ``_`` are the same.
+        ``.npz``; a model that ends in ``.onnx``, ``.tflite`` or ``.pt2``, for which the extra
+        ``onnx``, ``tflite`` or ``torch`` is needed; or one of the names that `bundled` lists, in
+        which ``-`` and ``_`` are the same.
 
     Raises
     ------
@@ -69,6 +72,8 @@ def load(name_or_path: str | os.PathLike[str]) -> Problem:
         If it is neither; with the nearest name.
     FileFormatError
         If the file does not hold what its format asks for.
+    SolverUnavailableError
+        If the package that reads such a model is not installed.
     OSError
         If the file cannot be read.
 
@@ -83,6 +88,9 @@ def load(name_or_path: str | os.PathLike[str]) -> Problem:
     <Problem: 175 buffers, load 9633792>
     """
     reader = _READERS.get(PurePath(str(name_or_path).lower().removesuffix(".gz")).suffix)
+    if isinstance(reader, str):
+        module, _, function = reader.partition(":")
+        reader = getattr(import_module(module), function)
     if reader is not None:
         return reader(name_or_path)
     name = str(name_or_path).replace("_", "-").lower()
@@ -120,7 +128,7 @@ def _models() -> Any:
 
 def read_problem(source: Source) -> Problem:
     """Read a problem from CSV or JSON, whichever it is: JSON begins with a brace."""
-    file, text = _read_text(source)
+    file, text = read_text(source)
     return _json_problem(file, text) if _is_json(text) else _csv_problem(file, text)
 
 
@@ -144,9 +152,9 @@ def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
     FileFormatError
         If the file is no plan.
     """
-    file, text = _read_text(source)
+    file, text = read_text(source)
     if _is_json(text):
-        data = _parse_json(file, text)
+        data = parse_json(file, text)
         try:
             return Plan.from_dict(data, problem)
         except InvalidPlanError as error:
@@ -259,7 +267,7 @@ def read_csv(source: Source) -> Problem:
     Traceback (most recent call last):
     dsa.errors.FileFormatError: the file, line 3, column 'size': '50k' is no integer; ...
     """
-    return _csv_problem(*_read_text(source))
+    return _csv_problem(*read_text(source))
 
 
 def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
@@ -521,7 +529,7 @@ def read_json(source: Source) -> Problem:
     FileFormatError
         Naming the file, and line and column where it is no JSON.
     """
-    return _json_problem(*_read_text(source))
+    return _json_problem(*read_text(source))
 
 
 def write_json(plan_or_problem: Plan | Problem, target: Target) -> None:
@@ -568,7 +576,7 @@ def _is_json(text: str) -> bool:
     return text.lstrip().startswith("{")
 
 
-def _parse_json(file: str, text: str) -> dict[str, Any]:
+def parse_json(file: str, text: str) -> dict[str, Any]:
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -585,7 +593,7 @@ def _parse_json(file: str, text: str) -> dict[str, Any]:
 
 
 def _json_problem(file: str, text: str) -> Problem:
-    data = _parse_json(file, text)
+    data = parse_json(file, text)
     format, version = data.pop("format", None), data.pop("version", None)
     if format != FORMAT or type(version) is not int or version != VERSION:
         hint = "; it is a plan, see read_plan" if format == PLAN_FORMAT else ""
@@ -617,7 +625,7 @@ def read_numpy(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     from zipfile import BadZipFile
     from zlib import error as zlib_error
 
-    file, content = _read_bytes(source)
+    file, content = read_bytes(source)
     try:
         loaded = np.load(BytesIO(content), allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -686,7 +694,7 @@ def _array_of_ids(problem: Problem) -> Any:
 # -- bytes and text -----------------------------------------------------------------------------
 
 
-def _read_bytes(source: Source) -> tuple[str, bytes]:
+def read_bytes(source: Source) -> tuple[str, bytes]:
     """What errors call the file, and what it holds, decompressed."""
     if isinstance(source, (str, os.PathLike)):
         file, content = os.fspath(source), Path(source).read_bytes()
@@ -707,8 +715,8 @@ def _unzip(file: str, content: bytes) -> bytes:
         raise FileFormatError(f"{file}: broken gzip: {error}") from error
 
 
-def _read_text(source: Source) -> tuple[str, str]:
-    file, content = _read_bytes(source)
+def read_text(source: Source) -> tuple[str, str]:
+    file, content = read_bytes(source)
     try:
         return file, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -735,9 +743,14 @@ def _in_file(file: str, error: InvalidProblemError) -> FileFormatError:
     return FileFormatError(f"{file}: {error}", id=error.id, field=error.field, value=error.value)
 
 
-_READERS: dict[str, Callable[[Any], Problem]] = {
+# What a path ends in, and who reads it. A name, "module:function", is looked up when it is needed:
+# models of frameworks are read above this module, by packages that only some have installed.
+_READERS: dict[str, Callable[[Any], Problem] | str] = {
     ".csv": read_csv,
     ".json": read_json,
     ".npy": read_numpy,
     ".npz": read_numpy,
+    ".onnx": "dsa.bench.sources.onnx:read",
+    ".tflite": "dsa.bench.sources.tflite:read",
+    ".pt2": "dsa.bench.sources.fx:read",
 }

@@ -1,0 +1,445 @@
+"""The arena: the memory of a plan, and who holds which bytes of it in a run.
+
+An allocation is served as planned if the plan knows it, it is not larger than planned, and nobody
+holds those bytes. The last is looked up, not taken from the plan: bytes are never handed out twice,
+however a run strays and whatever the plan says.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from dsa.errors import InvalidPlanError, InvalidProblemError
+from dsa.result import Plan
+from dsa.validation import validate
+
+__all__ = ["Arena", "Tally"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+_LINE = 64  # bytes of a cache line: every block starts at one
+_FILL = 0xDB  # what bytes that nobody holds are filled with in guard mode
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How the allocations of all finished runs were served.
+
+    Parameters
+    ----------
+    runs
+        Finished, by whatever thread.
+    planned
+        Allocations served from the arena, at the offset of the plan.
+    unknown, larger, occupied
+        Allocations served by the ordinary allocator: the plan has no buffer for them, has a
+        smaller one, or has bytes that another buffer of the run still held.
+    reordered
+        Those of `planned` that came after one that begins later in the plan.
+    unknown_frees
+        Frees of what was not live.
+    survivors
+        Not freed when their run ended.
+    peak
+        Highest byte of the arena that a run held.
+
+    Examples
+    --------
+    >>> Tally(runs=1, planned=7, larger=1, peak=4096).strays
+    1
+    """
+
+    runs: int = 0
+    planned: int = 0
+    unknown: int = 0
+    larger: int = 0
+    occupied: int = 0
+    reordered: int = 0
+    unknown_frees: int = 0
+    survivors: int = 0
+    peak: int = 0
+
+    @property
+    def strays(self) -> int:
+        """Allocations that the ordinary allocator served."""
+        return self.unknown + self.larger + self.occupied
+
+    def __str__(self) -> str:
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        parts = [f"{runs}: {self.planned} allocations served as planned, up to byte {self.peak}"]
+        if self.strays:
+            parts.append(
+                f"{self.strays} strayed ({self.unknown} unknown, {self.larger} larger, "
+                f"{self.occupied} occupied)"
+            )
+        others = {
+            "in another order": self.reordered,
+            "unknown frees": self.unknown_frees,
+            "still live at the end": self.survivors,
+        }
+        return "; ".join(parts + [f"{count} {what}" for what, count in others.items() if count])
+
+
+class _Place(NamedTuple):
+    """Where the plan puts a buffer."""
+
+    id: Hashable
+    offset: int
+    size: int
+    lower: int
+
+
+class _Held(NamedTuple):
+    """Where a buffer of a run is: at an offset of some memory."""
+
+    memory: Bytes
+    offset: int
+    size: int
+
+
+class _Run:
+    """What one thread holds during one run."""
+
+    __slots__ = (
+        *("memory", "ordinals", "live", "starts", "ends", "owner"),
+        *("counts", "lower", "peak"),
+    )
+
+    def __init__(self, memory: Bytes) -> None:
+        self.memory = memory
+        self.ordinals: dict[Hashable, int] = {}
+        self.live: dict[Hashable, _Held] = {}
+        # Bytes held in the arena: disjoint ranges in order, and the end and owner of each.
+        self.starts: list[int] = []
+        self.ends: dict[int, int] = {}
+        self.owner: dict[int, Hashable] = {}
+        self.counts: Counter[str] = Counter()
+        self.lower = self.peak = 0
+
+    def take(self, place: _Place, size: int) -> int | None:
+        """Hold bytes of the arena; if some are held already, do not, and return where those begin.
+
+        The ranges held are disjoint, so only the last one that begins before our end can meet us.
+        """
+        start, end = place.offset, place.offset + size
+        at = bisect_left(self.starts, end)
+        if at and self.ends[self.starts[at - 1]] > start:
+            return self.starts[at - 1]
+        self.starts.insert(at, start)
+        self.ends[start] = end
+        self.owner[start] = place.id
+        self.peak = max(self.peak, end)
+        return None
+
+    def release(self, start: int) -> None:
+        """Hold a range no longer."""
+        del self.starts[bisect_left(self.starts, start)]
+        del self.ends[start], self.owner[start]
+
+
+class _Local(threading.local):
+    """What each thread has: its block of memory, and its run."""
+
+    memory: Bytes | None = None
+    run: _Run | None = None
+
+
+class Arena:
+    """Memory laid out by a plan: one block for each thread that runs, allocated when it first does.
+
+    The n-th allocation of a site in a run is the buffer with the id ``(site, n)``, counted from 0.
+    Any other id is a site that allocates once.
+
+    Parameters
+    ----------
+    plan
+        Of a recorded run: what is not in it comes from the ordinary allocator. Its alignment is
+        that of the views; make it 64 for kernels that want cache lines.
+    guard
+        Prove at run time that the plan holds: bytes that nobody holds are filled with a pattern,
+        which must be intact when they are handed out and when the run ends; and two buffers that
+        the plan itself puts onto the same bytes are an error. Costs a pass over the bytes.
+
+    Raises
+    ------
+    InvalidPlanError
+        If two ids of the plan are the same allocation, ``"a"`` and ``("a", 0)``.
+
+    Notes
+    -----
+    An allocation or a free takes O(log k) comparisons if k buffers are live, and no lock.
+
+    A view must not be used after its buffer is freed or its run has ended, for its bytes are
+    somebody else's then: copy what should last. In guard mode writing to it is found out.
+
+    An arena pickles as its plan, without memory or tally.
+
+    Examples
+    --------
+    >>> from dsa import Buffer, plan
+    >>> arena = Arena(plan([Buffer(0, 2, 32, id="x"), Buffer(1, 3, 16, id="y")]))
+    >>> with arena.run():
+    ...     x = arena.allocate("x", 32)
+    ...     arena.view(x, (4, 2), "f4")[:] = 1
+    ...     arena.free(x)
+    ...     z = arena.allocate("z", 64)
+    >>> print(arena.tally)
+    1 run: 1 allocations served as planned, up to byte 32; 1 strayed (1 unknown, 0 larger, \
+0 occupied); 1 still live at the end
+    """
+
+    def __init__(self, plan: Plan, *, guard: bool = False) -> None:
+        self.plan = plan
+        self.guard = guard
+        self._places = _places(plan)
+        self._by_id = {place.id: place for place in self._places.values()}
+        self._alignment = math.lcm(plan.base_alignment, _LINE)
+        self._local = _Local()
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+        self._peak = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self.plan, self.guard)
+
+    def __repr__(self) -> str:
+        return f"<Arena: {self.plan.headline}>"
+
+    @contextmanager
+    def run(self) -> Iterator[None]:
+        """Begin a run on this thread, and end it with the block, whatever happens in it.
+
+        Raises
+        ------
+        RuntimeError
+            If a run is under way on this thread.
+        MemoryError
+            If there is no memory for the block.
+        InvalidPlanError
+            In guard mode, if bytes that nobody held were written.
+        """
+        if self._local.run is not None:
+            raise RuntimeError("a run is under way on this thread; end it before the next")
+        memory = self._memory()
+        if self.guard:
+            memory.fill(_FILL)
+        run = self._local.run = _Run(memory)
+        try:
+            yield
+            if self.guard:
+                self._check_free(run)
+        finally:
+            self._local.run = None
+            self._count(run)
+
+    def allocate(self, site: Hashable, size: int) -> Hashable:
+        """Serve the next allocation of a site in this thread's run, and return its id.
+
+        Parameters
+        ----------
+        site
+            As it was recorded.
+        size
+            Bytes, at least 0.
+
+        Raises
+        ------
+        RuntimeError
+            If no run is under way on this thread.
+        InvalidProblemError
+            If the size is negative.
+        InvalidPlanError
+            In guard mode, if the plan gives the bytes to two buffers live together, or they were
+            written while nobody held them.
+        """
+        run, size = self._running(), operator.index(size)
+        if size < 0:
+            raise InvalidProblemError(
+                f"site {site!r}: size must be at least 0, got {size}", field="size", value=size
+            )
+        ordinal = run.ordinals.get(site, 0)
+        run.ordinals[site] = ordinal + 1
+        place = self._places.get((site, ordinal))
+        if place is None:
+            return self._stray(run, "unknown", (site, ordinal), size)
+        if size > place.size:
+            return self._stray(run, "larger", place.id, size)
+        if size:
+            holder = run.take(place, size)
+            if holder is not None:
+                if self.guard:
+                    self._check_plan(place.id, run.owner[holder])
+                return self._stray(run, "occupied", place.id, size)
+            if self.guard:
+                _check_filled(run.memory, place.offset, place.offset + size, place.id)
+        run.live[place.id] = _Held(run.memory, place.offset, size)
+        run.counts["planned"] += 1
+        if place.lower < run.lower:
+            run.counts["reordered"] += 1
+        else:
+            run.lower = place.lower
+        return place.id
+
+    def free(self, id: Hashable) -> None:
+        """Free a buffer of this thread's run; an id that is not live is counted and ignored.
+
+        Raises
+        ------
+        RuntimeError
+            If no run is under way on this thread.
+        """
+        run = self._running()
+        held = run.live.pop(id, None)
+        if held is None:
+            run.counts["unknown_frees"] += 1
+        elif held.memory is run.memory and held.size:
+            run.release(held.offset)
+            if self.guard:
+                held.memory[held.offset : held.offset + held.size] = _FILL
+
+    def view(
+        self, id: Hashable, shape: int | Sequence[int], dtype: npt.DTypeLike = np.uint8
+    ) -> npt.NDArray[Any]:
+        """A NumPy array over the bytes of a buffer.
+
+        In a run, wherever the run has put it. Outside a run, where the plan puts it in this
+        thread's block: for those who bind all views once and follow the plan by themselves.
+
+        Parameters
+        ----------
+        id
+            What `allocate` returned; outside a run, an id of the plan.
+        shape, dtype
+            Of the array, in C order; at most as many bytes as the buffer has.
+
+        Raises
+        ------
+        KeyError
+            If the buffer is not live in the run, or not in the plan.
+        ValueError
+            If the array does not fit into the buffer.
+        """
+        run = self._local.run
+        if run is not None:
+            if id not in run.live:
+                raise KeyError(f"buffer {id!r} is not live in this run: allocate it first")
+            memory, offset, size = run.live[id]
+        elif id in self._by_id:
+            memory, offset, size = self._memory(), self._by_id[id].offset, self._by_id[id].size
+        else:
+            raise KeyError(f"the plan has no buffer {id!r}, and no run is under way on this thread")
+        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        wanted = math.prod(shape) * np.dtype(dtype).itemsize
+        if wanted > size:
+            raise ValueError(
+                f"buffer {id!r}: an array of shape {shape} and type {np.dtype(dtype)} needs "
+                f"{wanted} B, but the buffer has {size} B"
+            )
+        return np.ndarray(shape, dtype, memory, offset)
+
+    @property
+    def tally(self) -> Tally:
+        """How the finished runs were served."""
+        with self._lock:
+            return Tally(**self._counts, peak=self._peak)
+
+    # -- inside ------------------------------------------------------------------------------
+
+    def _memory(self) -> Bytes:
+        if self._local.memory is None:
+            self._local.memory = _aligned(self.plan.peak, self._alignment)
+        return self._local.memory
+
+    def _running(self) -> _Run:
+        run = self._local.run
+        if run is None:
+            raise RuntimeError("no run is under way on this thread; begin one: with arena.run()")
+        return run
+
+    def _stray(self, run: _Run, why: str, id: Hashable, size: int) -> Hashable:
+        run.live[id] = _Held(_aligned(size, self._alignment), 0, size)
+        run.counts[why] += 1
+        return id
+
+    def _count(self, run: _Run) -> None:
+        with self._lock:
+            self._counts += run.counts
+            self._counts["runs"] += 1
+            self._counts["survivors"] += len(run.live)
+            self._peak = max(self._peak, run.peak)
+
+    # -- guard mode --------------------------------------------------------------------------
+
+    def _check_plan(self, *ids: Hashable) -> None:
+        """Refuse two buffers that the plan itself puts onto the same bytes; else the run strays."""
+        problem = self.plan.problem
+        pair = np.array([problem.index(id) for id in ids])
+        violations = validate(self.plan.offsets_array[pair], problem.select(pair))
+        if violations:
+            raise InvalidPlanError(
+                f"the plan does not hold: {violations[0]}", violations=violations
+            )
+
+    def _check_free(self, run: _Run) -> None:
+        """Refuse a write to bytes between those that are held."""
+        free = 0
+        for start in run.starts:
+            _check_filled(run.memory, free, start)
+            free = run.ends[start]
+        _check_filled(run.memory, free, self.plan.peak)
+
+
+def _check_filled(memory: Bytes, start: int, end: int, id: Hashable = None) -> None:
+    intact = memory[start:end] == _FILL
+    if intact.all():
+        return
+    at = start + int(intact.argmin())
+    whose = "" if id is None else f", before buffer {id!r} got it"
+    raise InvalidPlanError(
+        f"the plan does not hold for this run: byte {at} was written while no buffer held it"
+        f"{whose}; look for a view used after its free, or a write beyond its end"
+    )
+
+
+def _rebuild(plan: Plan, guard: bool) -> Arena:
+    return Arena(plan, guard=guard)
+
+
+def _places(plan: Plan) -> dict[tuple[Hashable, int], _Place]:
+    """What the plan has for the n-th allocation of a site."""
+    problem = plan.problem
+    columns = (plan.offsets, problem.size.tolist(), problem.lower.tolist())
+    places: dict[tuple[Hashable, int], _Place] = {}
+    for place in map(_Place, problem.ids, *columns):
+        key = _key(place.id)
+        if key in places:
+            raise InvalidPlanError(
+                f"ids {places[key].id!r} and {place.id!r} are the same allocation: the first of "
+                f"site {key[0]!r}"
+            )
+        places[key] = place
+    return places
+
+
+def _key(id: Hashable) -> tuple[Hashable, int]:
+    if isinstance(id, tuple) and len(id) == 2 and isinstance(id[1], int):
+        return id
+    return id, 0
+
+
+def _aligned(size: int, alignment: int) -> Bytes:
+    """Memory that begins at a multiple of the alignment."""
+    raw = np.empty(size + alignment - 1, np.uint8)
+    start = -raw.ctypes.data % alignment
+    return raw[start : start + size]
