@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dsa.cliques import heaviest_clique
 from dsa.kernels.ranges import cover_max
 from dsa.problem import Problem
 
@@ -24,7 +25,8 @@ class Bound:
     kind
         ``"load"``: all of `ids` are live at `step`. ``"aligned load"``: they are, and their
         sizes are padded. ``"pin"``: the buffer in `ids` is pinned that high. ``"search"``: a
-        solver refuted everything below. ``"empty"``: nothing has a size.
+        solver refuted everything below. ``"clique"``: no two of `ids` can share bytes (at
+        `step`, unless it is None). ``"empty"``: nothing has a size.
     step
         A step at which all of `ids` are live.
     ids
@@ -44,9 +46,9 @@ class Bound:
     def __str__(self) -> str:
         if self.kind == "pin":
             return f"pin of buffer {self.ids[0]!r}"
-        if self.step is None:
-            return self.kind
         buffers = "1 buffer" if len(self.ids) == 1 else f"{len(self.ids)} buffers"
+        if self.step is None:
+            return f"{self.kind} of {buffers}" if self.ids else self.kind
         return f"{self.kind} at step {self.step} ({buffers})"
 
 
@@ -68,6 +70,8 @@ def lower_bound(problem: Problem) -> Bound:
     >>> lower_bound(Problem([(0, 2, 50), (1, 3, 50), (2, 4, 50)], alignment=32)).value
     114
     """
+    if problem.constrained:
+        return Bound(*heaviest_clique(problem))
     if not len(problem.sections):
         return Bound(0, "empty")
     bounds = [_load(problem), _aligned_load(problem), _pin(problem)]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dsa.errors import CapacityError, InfeasibleError, InvalidProblemError
-from dsa.planner import plan
 from dsa.gate import as_natural
+from dsa.planner import plan
 from dsa.problem import Intervals, Problem
 from dsa.proof import Proof
 from dsa.units import format_size

@@ -10,9 +10,11 @@ import numpy as np
 
 from dsa.bounds import Bound, lower_bound
 from dsa.budget import Budget, Progress
+from dsa.constraints import Constraints
 from dsa.errors import CapacityError, InfeasibleError, SolverError
-from dsa.presolve import solve_parts
 from dsa.gate import as_natural
+from dsa.kernels.placement import place
+from dsa.presolve import solve_parts
 from dsa.problem import Intervals, Problem
 from dsa.proof import Proof
 from dsa.result import Plan, Solution
@@ -29,6 +31,7 @@ def plan(
     *,
     capacity: int | None = None,
     alignment: int = 1,
+    constraints: Constraints | None = None,
     time_limit: float | None = None,
     target: int | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -47,6 +50,8 @@ def plan(
         Bytes available: a constraint. The peak is minimised all the same.
     alignment
         Every offset is a multiple of this, besides its buffer's own alignment.
+    constraints
+        What holds between buffers, and which addresses are not to be used: see `Constraints`.
     time_limit
         Seconds of wall time after which a solver returns the best plan it has; None leaves it
         to the solver.
@@ -90,7 +95,9 @@ def plan(
 because of the load at step 1 (2 buffers)
     """
     budget = Budget(time_limit=time_limit, progress=progress)
-    problem = Problem(intervals, capacity=capacity, alignment=alignment)
+    problem = Problem(
+        intervals, capacity=capacity, alignment=alignment, constraints=constraints
+    )
     configured = build(solver, options)
     check(configured, problem)
     bound = lower_bound(problem)
@@ -126,7 +133,7 @@ because of the load at step 1 (2 buffers)
 
 def _solve(solver: Solver, problem: Problem, budget: Budget) -> Solution:
     if not (problem.size > 0).any():
-        return Solution(np.maximum(problem.pin, 0))
+        return Solution(place(problem, np.arange(len(problem))))
     if solver.searches:
         return solve_parts(lambda part, share: solver(part.problem, share), problem, budget)
     return solver(problem, budget)

@@ -54,8 +54,12 @@ def split(problem: Problem, enough: int) -> tuple[list[Part], IntArray]:
     A component whose buffers, one on top of the other, stay within `enough` bytes cannot decide
     the peak: it is stacked. A buffer live throughout its component conflicts with all others; it
     goes to the bottom, for everything below it can be shifted up by its size. What is left may
-    fall apart again. Buffers of size 0 get offset 0, pinned buffers keep their pins.
+    fall apart again. Buffers of size 0 get offset 0, pinned buffers keep their pins. A problem
+    with constraints stays as it is: what they connect need not be live together.
     """
+    if problem.constrained:
+        everything = np.arange(len(problem))
+        return [Part(problem, everything, 1, 0, everything[:0])], np.zeros(len(problem), np.int64)
     offsets = np.where(problem.pin == FREE, 0, problem.pin)
     parts: list[Part] = []
     pending = [(members, 0, members[:0]) for members in _components(problem)]

@@ -29,9 +29,11 @@ class Violation:
         ``"overlap"``: two buffers live together share bytes. ``"misaligned"``: an offset is no
         multiple of its alignment. ``"moved pin"``: a pinned buffer is elsewhere.
         ``"over capacity"``, ``"negative"``, ``"not an integer"``: of one offset. ``"missing"``:
-        a buffer has no offset. ``"extra"``: an offset has no buffer.
+        a buffer has no offset. ``"extra"``: an offset has no buffer. ``"not apart"``,
+        ``"wrong distance"``, ``"reserved"``, ``"across a chunk"``: a constraint of that name is
+        broken, the second one of `aliases` or `relative`.
     ids
-        The buffers concerned: two for an overlap, otherwise one.
+        The buffers concerned: two for an overlap or a rule between two, otherwise one.
     message
         The rule and the values, in words.
     steps
@@ -73,8 +75,8 @@ def validate(
 ) -> tuple[Violation, ...]:
     """List every rule that a plan breaks; an empty result proves that the plan holds.
 
-    O(n log n) for a valid plan. A plan with overlaps is swept once more to list every pair,
-    O(n x most buffers live together).
+    O(n log n) for a valid plan. A plan with overlaps, or with constraints, is swept once more to
+    list every pair, O(n x most buffers live together).
 
     Parameters
     ----------
@@ -127,7 +129,10 @@ def validate(
         offsets[i], placed[i] = offset, True
     violations += _single(problem, offsets, placed)
     solid = np.flatnonzero(placed & (problem.size > 0))
-    if _overlap_exists(problem, offsets, solid):
+    if problem.constrained:
+        violations += _broken_rules(problem, offsets.tolist(), set(np.flatnonzero(placed).tolist()))
+        violations += _overlaps_of_parts(problem, offsets, solid.tolist())
+    elif _overlap_exists(problem, offsets, solid):
         violations += _overlaps(problem, offsets, solid)
     return tuple(violations)
 
@@ -265,9 +270,105 @@ def _overlap(
         int(min(problem.upper[i], problem.upper[j])),
     )
     shared = int(max(offsets[i], offsets[j])), int(min(end[i], end[j]))
-    a, b = problem.ids[i], problem.ids[j]
+    return _shared(problem, (i, j), steps, shared)
+
+
+def _shared(
+    problem: Problem, pair: tuple[int, int], steps: tuple[int, int], shared: tuple[int, int]
+) -> Violation:
+    a, b = (problem.ids[i] for i in pair)
     message = (
         f"buffers {a!r} and {b!r} share bytes [{shared[0]}, {shared[1]}) "
         f"in steps [{steps[0]}, {steps[1]})"
     )
     return Violation("overlap", (a, b), message, steps=steps, bytes=shared)
+
+
+# -- holes and constraints ---------------------------------------------------------------------
+
+
+def _broken_rules(problem: Problem, offsets: list[int], placed: set[int]) -> Iterator[Violation]:
+    """Constraints that concern addresses, and pairs wherever and whenever they are live."""
+    rules, size = problem.constraints, problem.size.tolist()
+    for i in sorted(placed):
+        start, end = offsets[i], offsets[i] + size[i]
+        if rules.chunk is not None and size[i] and start // rules.chunk != (end - 1) // rules.chunk:
+            message = f"lies across a multiple of {rules.chunk}: bytes [{start}, {end})"
+            yield _of_one(problem, i, "across a chunk", message, bytes=(start, end))
+    if rules.reserved:
+        for i, _, _, low, high in _parts(problem, sorted(placed)):
+            for start, stop in rules.reserved:
+                shared = max(offsets[i] + low, start), min(offsets[i] + high, stop)
+                if shared[0] < shared[1]:
+                    message = f"uses reserved bytes [{shared[0]}, {shared[1]})"
+                    yield _of_one(problem, i, "reserved", message, bytes=shared)
+    for a, b, delta in (*rules.aliases, *rules.relative):
+        i, j = problem.index(a), problem.index(b)
+        if {i, j} <= placed and offsets[j] - offsets[i] != delta:
+            message = f"buffer {b!r} lies {offsets[j] - offsets[i]} bytes above {a!r}, not {delta}"
+            yield Violation("wrong distance", (a, b), message)
+    for a, b in rules.apart:
+        i, j = problem.index(a), problem.index(b)
+        shared = max(offsets[i], offsets[j]), min(offsets[i] + size[i], offsets[j] + size[j])
+        if {i, j} <= placed and shared[0] < shared[1]:
+            message = f"buffers {a!r} and {b!r} share bytes [{shared[0]}, {shared[1]})"
+            yield Violation("not apart", (a, b), message, bytes=shared)
+
+
+def _parts(problem: Problem, positions: list[int]) -> Iterator[tuple[int, int, int, int, int]]:
+    """(position, lower, upper, start, stop): the bytes that buffers keep, relative to them."""
+    holes: dict[int, list[list[int]]] = {}
+    for i, *hole in problem.holes.tolist():
+        holes.setdefault(i, []).append(hole)
+    for i in positions:
+        size, upper = int(problem.size[i]), int(problem.upper[i])
+        step = int(problem.lower[i])
+        for lower, after, start, stop in holes.get(i, []):
+            if step < lower and size:
+                yield i, step, lower, 0, size
+            if start < stop:
+                yield i, lower, after, start, stop
+            step = after
+        if step < upper and size:
+            yield i, step, upper, 0, size
+
+
+def _sharing(problem: Problem) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+    """Pairs of positions, both ways round, that may share bytes; and that may at one offset."""
+    rules = problem.constraints
+    index = problem.index
+    free = {(index(a), index(b)) for a, b in rules.exclusive}
+    storages: list[set[int]] = []
+    for a, b, _ in rules.aliases:
+        joined = {index(a), index(b)}
+        apart = [storage for storage in storages if not storage & joined]
+        joined.update(*(storage for storage in storages if storage & joined))
+        storages = [*apart, joined]
+    free |= {(i, j) for storage in storages for i in storage for j in storage}
+    in_place = {(index(a), index(b)) for a, b in rules.in_place}
+    return free | {(j, i) for i, j in free}, in_place | {(j, i) for i, j in in_place}
+
+
+def _overlaps_of_parts(
+    problem: Problem, offsets: npt.NDArray[np.int64], solid: list[int]
+) -> list[Violation]:
+    """Every pair of buffers that share bytes at a step at which both keep them, once."""
+    free, in_place = _sharing(problem)
+    table = np.array(list(_parts(problem, solid)), np.int64).reshape(-1, 5)
+    owner, lower, upper = table[:, 0], table[:, 1], table[:, 2]
+    start, end = offsets[owner] + table[:, 3], offsets[owner] + table[:, 4]
+    seen: dict[tuple[int, int], Violation] = {}
+    for k in np.argsort(lower, kind="stable").tolist():
+        shared = (lower <= lower[k]) & (lower[k] < upper) & (start < end[k]) & (start[k] < end)
+        for other in np.flatnonzero(shared).tolist():
+            i, j = sorted((int(owner[other]), int(owner[k])))
+            same_place = (i, j) in in_place and offsets[i] == offsets[j]
+            if i == j or (i, j) in free or (i, j) in seen or same_place:
+                continue
+            seen[i, j] = _shared(
+                problem,
+                (i, j),
+                (int(lower[k]), int(min(upper[other], upper[k]))),
+                (int(max(start[other], start[k])), int(min(end[other], end[k]))),
+            )
+    return list(seen.values())

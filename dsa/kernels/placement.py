@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
 __all__ = ["Fit", "Placement", "place", "stack"]
@@ -76,6 +77,8 @@ def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
     >>> place(problem, np.array([0, 1, 2])).tolist()
     [0, 96, 0]
     """
+    if problem.constrained:
+        return place_bodies(problem, order, fit)
     offsets = np.maximum(problem.pin, 0)
     placement = Placement(problem)
     solid = problem.size > 0
@@ -100,6 +103,8 @@ def stack(problem: Problem, offsets: IntArray) -> IntArray:
     >>> stack(problem, np.array([2, 9])).tolist()
     [0, 4]
     """
+    if problem.constrained:
+        return np.array(offsets)  # under a hole nothing need be lower than before
     sections = problem.sections
     top = np.zeros(len(sections), np.int64)
     stacked = np.maximum(problem.pin, 0)

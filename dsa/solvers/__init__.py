@@ -20,6 +20,7 @@ from dsa.problem import Problem
 from dsa.result import Solution
 
 __all__ = [
+    "ALL",
     "FEATURES",
     "Solver",
     "build",
@@ -31,7 +32,11 @@ __all__ = [
 ]
 
 # What a problem may ask of a solver (`Problem.features`).
-FEATURES = ("alignment", "pins")
+FEATURES = (
+    *("alignment", "pins", "holes", "apart", "exclusive", "in_place"),
+    *("aliases", "relative", "reserved", "chunk"),
+)
+ALL = frozenset(FEATURES)
 
 _TABLE = {
     "auto": "dsa.solvers.auto:Auto",

@@ -12,7 +12,7 @@ from dsa.kernels.placement import stack
 from dsa.presolve import Part, solve_parts
 from dsa.problem import Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver
+from dsa.solvers import ALL, Solver
 from dsa.solvers.exact import Exact
 from dsa.solvers.strip_packing import StripPacking, above
 
@@ -48,7 +48,7 @@ class Auto(Solver):
     seconds: float = 2.0
 
     exact: ClassVar[bool] = True
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
 
     def __post_init__(self) -> None:
         check_seconds("seconds", self.seconds)

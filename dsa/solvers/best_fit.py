@@ -10,7 +10,7 @@ from dsa.kernels.placement import place
 from dsa.kernels.skyline import skyline
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution
-from dsa.solvers import Solver
+from dsa.solvers import ALL, Solver
 from dsa.solvers.orders import check_order, order_by
 
 __all__ = ["BestFit", "fill"]
@@ -32,8 +32,8 @@ class BestFit(Solver):
     Complexity: near-linear, O(n) memory; with pins O(n^2) in whole columns.
     Ties: larger size, earlier `lower`, earlier `upper`, id; the input's order does not matter.
     Guarantee: none; every buffer rests on another or on the bottom.
-    Pins: the skyline is filled without them; the buffers are then placed around the pins, in
-    order of the offsets found.
+    Pins and constraints: the skyline is filled without them; the buffers are then placed around
+    the pins and by the rules, in order of the offsets found.
     Source: Sekiyama, Imai, Negishi, Imamichi and Raymond, *Profile-guided memory optimization for
     deep neural networks*, 2018, after Burke, Kendall and Whitwell 2004.
 
@@ -46,7 +46,7 @@ class BestFit(Solver):
 
     order: str = "lifetime"
 
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
 
     def __post_init__(self) -> None:
         check_order(self.order)
@@ -56,7 +56,7 @@ class BestFit(Solver):
 
 
 def fill(problem: Problem, order: IntArray) -> IntArray:
-    """Offsets by the skyline in this order of preference, placed anew around pins if there are any.
+    """Offsets by the skyline in this order; placed anew if there are pins or constraints.
 
     Examples
     --------
@@ -65,6 +65,6 @@ def fill(problem: Problem, order: IntArray) -> IntArray:
     [0, 96, 0]
     """
     offsets = skyline(problem, order)
-    if (problem.pin == FREE).all():
+    if (problem.pin == FREE).all() and not problem.constrained:
         return offsets
     return place(problem, offsets.argsort(kind="stable"))

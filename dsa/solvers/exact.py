@@ -17,7 +17,8 @@ from dsa.kernels.searcher import HELPERS, Searcher
 from dsa.problem import IntArray, Problem
 from dsa.proof import Proof
 from dsa.result import Solution, peak
-from dsa.solvers import Solver, check_counts
+from dsa.solvers import ALL, Solver, check_counts
+from dsa.solvers.disjunctive import minimise
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
@@ -65,8 +66,8 @@ class Exact(Solver):
         Whether to try only one order of equal buffers, and of buffers of the same lifetime that
         lie on one another.
     proof
-        Whether to keep, for the bound, a proof that `dsa.proof.check` accepts. It is made
-        without nogoods: the search takes longer.
+        Whether to keep, for the bound, a proof that `dsa.proof.check` accepts. What one start
+        has refuted is not kept for the next then: the search may take longer.
     max_pairs
         Of a buffer and a section it covers, in a component that is searched: they decide what a
         node and the memory may cost. A larger component is filled by random mixtures, as by
@@ -126,7 +127,7 @@ class Exact(Solver):
     accelerate: bool | None = None
 
     exact: ClassVar[bool] = True
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -156,6 +157,8 @@ class Exact(Solver):
         offsets
             Of some plan.
         """
+        if problem.constrained:
+            return minimise(problem, budget, offsets, self.nodes)
         sections = problem.sections
         pairs = int((sections.stop - sections.start).sum())
         if pairs > self.max_pairs:
@@ -204,9 +207,7 @@ class Minimiser:
     def _searcher(self) -> Searcher:
         names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
         switches = {name: getattr(self._options, name) for name in names}
-        if self._options.proof:
-            switches |= {"nogoods": False, "log": True}
-        return Searcher(self._problem, **switches)
+        return Searcher(self._problem, **switches, log=self._options.proof)
 
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""

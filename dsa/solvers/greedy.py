@@ -9,7 +9,7 @@ from dsa.budget import Budget
 from dsa.kernels.placement import Fit, place
 from dsa.problem import Problem
 from dsa.result import Solution
-from dsa.solvers import Solver
+from dsa.solvers import ALL, Solver
 from dsa.solvers.orders import check_order, order_by
 
 __all__ = ["Greedy", "GreedyByBreadth", "GreedyBySize"]
@@ -52,7 +52,7 @@ class Greedy(Solver):
     order: str = "size"
     fit: Fit = "best"
 
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
 
     def __post_init__(self) -> None:
         check_order(self.order)

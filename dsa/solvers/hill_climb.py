@@ -11,7 +11,7 @@ from dsa.budget import Budget
 from dsa.kernels.placement import place
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver, check_counts
+from dsa.solvers import ALL, Solver, check_counts
 from dsa.solvers.strip_packing import StripPacking
 
 __all__ = ["HillClimb"]
@@ -53,7 +53,7 @@ class HillClimb(Solver):
     iterations: int | None = None
     seed: int = 0
 
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
     searches: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

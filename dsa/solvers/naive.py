@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from dsa.budget import Budget
-from dsa.problem import FREE, Problem
+from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution
-from dsa.solvers import Solver
+from dsa.solvers import ALL, Solver
 
 __all__ = ["Naive"]
 
@@ -43,9 +43,11 @@ class Naive(Solver):
 
     reset: bool = False
 
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
+        if problem.constrained:
+            return Solution(_stack_bodies(problem, self.reset))
         pinned = problem.pin != FREE
         offsets = np.maximum(problem.pin, 0)
         # Above all pins: a buffer between two of them might share bytes with one.
@@ -60,3 +62,18 @@ class Naive(Solver):
             offsets[i] = offset
             tops[key] = offset + size
         return Solution(offsets)
+
+
+def _stack_bodies(problem: Problem, reset: bool) -> IntArray:
+    """The same, for problems with constraints: every body above the one before it."""
+    bodies = problem.bodies
+    pins = [-1 if domain.pin is None else domain.pin for domain in bodies.domain]
+    offsets = np.array(pins, np.int64)
+    floor = int((offsets + bodies.height)[offsets >= 0].max(initial=0))
+    component = problem.component
+    tops: dict[int, int] = {}
+    for i in np.flatnonzero(offsets < 0).tolist():
+        key = int(component[bodies.members[i][0]]) if reset else 0
+        offsets[i] = bodies.domain[i].first(tops.get(key, floor))
+        tops[key] = int(offsets[i] + bodies.height[i])
+    return bodies.restore(offsets)

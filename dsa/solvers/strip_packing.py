@@ -12,7 +12,7 @@ import numpy as np
 from dsa.budget import Budget
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution
-from dsa.solvers import Solver, check_counts
+from dsa.solvers import ALL, Solver, check_counts
 from dsa.solvers.best_fit import fill
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 
@@ -60,7 +60,7 @@ class StripPacking(Solver):
     restarts: int | None = None
     seed: int = 0
 
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
 
     def __post_init__(self) -> None:
         check_counts(self, "restarts", "seed")

@@ -1,0 +1,84 @@
+"""Lower bounds for problems with constraints: bodies of which no two can share bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+
+from dsa.bodies import Bodies, merge
+from dsa.problem import Problem
+
+__all__ = ["heaviest_clique"]
+
+# Bodies above which only those that are live at one step are looked at.
+MANY = 1000
+
+
+def heaviest_clique(problem: Problem) -> tuple[int, str, int | None, tuple[Hashable, ...]]:
+    """Value, kind, step and ids of the best bound found; see `dsa.bounds.Bound`.
+
+    A *clique* is a set of bodies that need bytes apart, two by two. At one step all that are
+    live do, except where branches exclude each other or one may be in place of the other. With
+    holes, or buffers that are to be apart, there are cliques without a common step::
+
+        a  [===)   [===)      a and b meet in step 1, b and c in step 3, c and a in step 5: a plan
+        b  [=======)          needs all three sizes, though never more than two are live.
+        c      [=======)
+
+    They are found greedily, the heaviest body first: a clique that is too light costs strength,
+    never truth. To its bytes come the padding that alignments force on all but the topmost, and
+    the reserved bytes below.
+    """
+    bodies = problem.bodies
+    best: tuple[int, str, int | None, list[int]] = (0, "empty", None, [])
+    for step, members, weights in _cliques(bodies):
+        value = _above_reserved(problem, _stacked(bodies, members, weights))
+        if value > best[0]:
+            best = value, "clique", step, members
+    for i, domain in enumerate(bodies.domain):
+        if domain.pin is not None and bodies.height[i] and domain.pin + bodies.height[i] > best[0]:
+            best = domain.pin + int(bodies.height[i]), "pin", None, [i]
+    value, kind, step, members = best
+    ids = tuple(problem.ids[j] for i in members for j in bodies.members[i] if problem.size[j])
+    return value, kind, step, ids
+
+
+def _cliques(bodies: Bodies) -> Iterator[tuple[int | None, list[int], list[int]]]:
+    """Step, bodies and bytes of each."""
+    loose = [bodies.loose(i) for i in range(len(bodies))]
+    for step, live in bodies.sections():
+        members: list[int] = []
+        for i in sorted(live, key=lambda i: (-live[i], i)):
+            if loose[i].isdisjoint(members):
+                members.append(i)
+        yield step, members, [live[i] for i in members]
+    if len(bodies) > MANY:
+        return
+    heaviest = sorted(range(len(bodies)), key=lambda i: (-bodies.height[i], i))
+    for first in heaviest:
+        members = [first]
+        for i in heaviest:
+            if i != first and all(bodies.certain(i, j) for j in members):
+                members.append(i)
+        yield None, members, [int(bodies.height[i]) for i in members]
+
+
+def _stacked(bodies: Bodies, members: list[int], weights: list[int]) -> int:
+    """What the clique needs: its bytes, and padding if whole bodies have offsets on one grid."""
+    total = sum(weights)
+    domains = [bodies.domain[i] for i in members]
+    grid = math.gcd(*(domain.modulus for domain in domains))
+    whole = all(weight == bodies.height[i] for i, weight in zip(members, weights, strict=True))
+    if not whole or len({domain.remainder % grid for domain in domains}) > 1:
+        return total
+    padding = [-weight % grid for weight in weights]
+    return total + sum(padding) - max(padding)
+
+
+def _above_reserved(problem: Problem, value: int) -> int:
+    """The least peak that leaves so many bytes beside the reserved ones."""
+    for start, stop in merge(problem.constraints.reserved):
+        if start >= value:
+            break
+        value += stop - start
+    return value
