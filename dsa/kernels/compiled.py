@@ -11,7 +11,61 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["available", "compiled", "ready"]
+import numpy as np
+
+from dsa.problem import IntArray
+
+__all__ = ["Kernel", "available", "compiled", "ready"]
+
+
+class Kernel:
+    """A kernel that runs as it is until compiling it pays.
+
+    Whoever runs it says how many seconds that takes uncompiled, roughly. As with skis, which one
+    may rent or buy: once the rent adds up to the price, buy. So never much more than twice the
+    time is spent that would have been with foresight, and small problems never meet a compiler.
+
+    Parameters
+    ----------
+    entry
+        A function, perhaps a generator that pauses now and then.
+    helpers
+        What it calls.
+    """
+
+    LOADING = 0.5  # seconds to import numba and load what has been compiled before
+    COMPILING = 10.0
+
+    def __init__(self, entry: Callable[..., Any], *helpers: Callable[..., Any]) -> None:
+        self._functions = (entry, *helpers)
+        self._bought = False
+        self._spent = 0.0
+
+    def ready_for(self, seconds: float, *columns: IntArray) -> tuple[Callable[..., Any], list[Any]]:
+        """The kernel as it shall run now, and the columns as it wants them: lists or arrays.
+
+        Examples
+        --------
+        >>> def add(values, result):
+        ...     for i in range(len(values)):
+        ...         result[i] += values[i]
+        >>> run, columns = Kernel(add).ready_for(1e-6, np.array([1, 2]), np.array([5, 5]))
+        >>> run(*columns)
+        >>> columns[1]
+        [6, 7]
+        """
+        if self._worth(seconds):
+            return compiled(*self._functions), list(columns)
+        return self._functions[0], [column.tolist() for column in columns]
+
+    def _worth(self, seconds: float) -> bool:
+        if self._bought:
+            return True
+        self._spent += seconds
+        if self._spent < self.LOADING or not available():
+            return False
+        self._bought = self._spent >= self.COMPILING or ready(*self._functions)
+        return self._bought
 
 
 @cache
@@ -30,10 +84,40 @@ def compiled(entry: Callable[..., Any], *helpers: Callable[..., Any]) -> Callabl
     import numba
     from numba.extending import register_jitable
 
+    _teach_bisect()
     for helper in helpers:
         register_jitable(helper)
     dispatcher: Callable[..., Any] = numba.njit(entry, cache=True, error_model="numpy")
     return dispatcher
+
+
+@cache
+def _teach_bisect() -> None:
+    """Let kernels call `bisect_left` and `bisect_right`, which numba does not know."""
+    import bisect
+
+    from numba.extending import overload
+
+    def left(a: Any, x: int, lo: int, hi: int) -> int:
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if a[middle] < x:
+                lo = middle + 1
+            else:
+                hi = middle
+        return lo
+
+    def right(a: Any, x: int, lo: int, hi: int) -> int:
+        while lo < hi:
+            middle = (lo + hi) // 2
+            if x < a[middle]:
+                hi = middle
+            else:
+                lo = middle + 1
+        return lo
+
+    overload(bisect.bisect_left)(lambda a, x, lo, hi: left)
+    overload(bisect.bisect_right)(lambda a, x, lo, hi: right)
 
 
 def ready(entry: Callable[..., Any], *helpers: Callable[..., Any]) -> bool:

@@ -18,21 +18,32 @@ them. A search visits only nodes that may hold something better than what it has
 from __future__ import annotations
 
 import heapq
-from collections.abc import MutableSequence, Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
+from typing import overload
 
 import numpy as np
 
+from dsa.budget import Budget
+from dsa.kernels.compiled import Kernel
 from dsa.problem import IntArray, Problem
 
 __all__ = ["skyline"]
 
+SECONDS = 3e-5  # that a buffer takes uncompiled
+PAUSE = 4096  # buffers between two looks at the clock
 
-def skyline(problem: Problem, order: IntArray) -> IntArray:
+
+@overload
+def skyline(problem: Problem, order: IntArray) -> IntArray: ...
+@overload
+def skyline(problem: Problem, order: IntArray, budget: Budget) -> IntArray | None: ...
+def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> IntArray | None:
     """Offsets by filling the skyline, buffers earlier in `order` preferred.
 
     Near-linear: at most 3n segments are looked at, each by one search of the tree and one step
     of a heap; a search takes O(log n) in practice, O(n) at worst. O(n) memory. Buffers of size 0
-    get offset 0. Alignments are honoured, pins are not looked at.
+    get offset 0. Alignments are honoured, pins are not looked at. With a budget, None if its
+    time is up before the last buffer is placed.
 
     Examples
     --------
@@ -45,20 +56,24 @@ def skyline(problem: Problem, order: IntArray) -> IntArray:
     leaf = solid[np.lexsort((sections.stop[solid], sections.start[solid]))]
     rank = np.empty(len(problem), np.int64)
     rank[order] = np.arange(len(problem))
-    bounds = np.searchsorted(sections.start[leaf], np.arange(len(sections) + 1))
-    offsets = [0] * len(problem)
-    _fill(
-        sections.start.tolist(),
-        sections.stop.tolist(),
-        problem.size.tolist(),
-        problem.alignment.tolist(),
-        leaf.tolist(),
-        bounds.tolist(),
-        _tree(sections.stop[leaf]).tolist(),
-        _tree(rank[leaf]).tolist(),
-        offsets,
+    count = len(sections)
+    run, columns = FILL.ready_for(
+        SECONDS * len(leaf),
+        sections.start,
+        sections.stop,
+        problem.size,
+        problem.alignment,
+        leaf,
+        np.searchsorted(sections.start[leaf], np.arange(count + 1)),
+        _tree(sections.stop[leaf]),
+        _tree(rank[leaf]),
+        np.zeros((4, count + 1), np.int64),
+        np.zeros(len(problem), np.int64),
     )
-    return np.array(offsets, np.int64)
+    for _ in run(*columns):
+        if budget is not None and budget.expired():
+            return None
+    return np.asarray(columns[-1], np.int64)
 
 
 def _tree(values: IntArray) -> IntArray:
@@ -82,13 +97,13 @@ def _fill(
     bounds: Sequence[int],
     soonest: MutableSequence[int],
     best: MutableSequence[int],
+    segments: Sequence[MutableSequence[int]],
     offsets: MutableSequence[int],
-) -> None:
+) -> Iterator[int]:
     # A segment is known by its first section; heights are kept for live segments only.
     count = len(bounds) - 1
-    height, end = [0] * (count + 1), [0] * (count + 1)
-    previous, live = [-1] * (count + 1), [False] * (count + 1)
-    end[0], live[0] = count, True
+    height, end, previous, live = segments[0], segments[1], segments[2], segments[3]
+    end[0], previous[0], live[0] = count, -1, 1
     lowest = [(0, 0)]  # heap of (height, first section); entries that no longer hold are skipped
     left = len(leaf)
     while left:
@@ -102,10 +117,10 @@ def _fill(
             joins_left = before >= 0 and (last == count or height[before] <= height[last])
             joins_right = last < count and (before < 0 or height[last] <= height[before])
             if joins_right:
-                live[last] = False
+                live[last] = 0
                 last = end[last]
             if joins_left:
-                live[first] = False
+                live[first] = 0
                 first = before
             else:
                 height[first] = height[end[first]]
@@ -122,25 +137,27 @@ def _fill(
         offsets[i] = offset
         top, middle, right = offset + size[i], start[i], stop[i]
         if first < middle:
-            end[first], previous[middle], live[middle] = middle, first, True
+            end[first], previous[middle], live[middle] = middle, first, 1
             heapq.heappush(lowest, (level, first))
         elif before >= 0 and height[before] == top:
-            live[first] = False
+            live[first] = 0
             middle = before
         if right < last:
-            height[right], end[right], live[right] = level, last, True
+            height[right], end[right], live[right] = level, last, 1
             previous[right] = middle
             if last < count:
                 previous[last] = right
             heapq.heappush(lowest, (level, right))
         else:
             if last < count and height[last] == top:
-                live[last] = False
+                live[last] = 0
                 right = end[last]
             if right < count:
                 previous[right] = middle
         height[middle], end[middle] = top, right
         heapq.heappush(lowest, (top, middle))
+        if left and left % PAUSE == 0:
+            yield left
 
 
 def _best_inside(
@@ -191,6 +208,12 @@ def _remove(soonest: MutableSequence[int], best: MutableSequence[int], node: int
     node >>= 1
     while node:
         left, right = 2 * node, 2 * node + 1
-        soonest[node] = min(soonest[left], soonest[right])
-        best[node] = min(best[left], best[right])
+        stop = min(soonest[left], soonest[right])
+        rank = min(best[left], best[right])
+        if stop == soonest[node] and rank == best[node]:
+            break
+        soonest[node], best[node] = stop, rank
         node >>= 1
+
+
+FILL = Kernel(_fill, _best_inside, _remove)
