@@ -7,10 +7,9 @@ import inspect
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import IO, Any, Self, Union, get_args, get_origin, get_type_hints
+from typing import IO, Any, Self
 
 import numpy as np
 
@@ -28,16 +27,17 @@ from dsa.errors import (
 from dsa.planner import plan
 from dsa.problem import FREE, LIMIT, IntArray, Problem
 from dsa.result import Plan
-from dsa.solvers import FEATURES, Solver, build, missing_packages, names, solver_class
+from dsa.solvers import FEATURES, missing_packages, names, solver_class
+from dsa.solvers.options import build_from_text
 from dsa.units import format_size, parse_size
 from dsa.validation import Violation, validate
 
 __all__ = ["main"]
 
 _HELP = """\
-FILE is a path (.csv, .json, either with .gz, .npy, .npz), the name of a model that comes with dsa
-(`dsa info` lists them), or - for CSV or JSON from standard input. A SIZE is a number of bytes,
-such as 4096, 64KiB or 1.5MiB.
+FILE is a path (.csv, .json, either with .gz, .npy, .npz), a model (.onnx, .tflite, .pt2, each with
+the extra that reads it), the name of a model that comes with dsa (`dsa info` lists them), or - for
+CSV or JSON from standard input. A SIZE is a number of bytes, such as 4096, 64KiB or 1.5MiB.
 
 exit status:
   0  done
@@ -147,6 +147,12 @@ def _parser() -> argparse.ArgumentParser:
     add("file", nargs="?", metavar="FILE")
 
     command("solvers", _solvers, "List the solvers, and which of them work here.")
+
+    bench = commands.add_parser(
+        "bench", help="Measure solvers: `dsa bench --help`.", add_help=False, prefix_chars="\0"
+    )
+    bench.set_defaults(command=_bench)
+    bench.add_argument("arguments", nargs="*")
     return parser
 
 
@@ -180,7 +186,7 @@ def _plan(options: argparse.Namespace) -> int:
     if options.json and options.output == "-":
         raise DsaError("--json and -o - both write to standard output; choose one")
     report = sys.stderr if options.json or options.output == "-" else sys.stdout
-    solver = _build(options.solver, dict(options.option))
+    solver = build_from_text(options.solver, dict(options.option))
     problem = _read(options.file)
     try:
         with _ProgressLine() as progress:
@@ -208,35 +214,6 @@ def _plan(options: argparse.Namespace) -> int:
         write = io.write_json if is_json else io.write_csv
         write(result, sys.stdout if options.output == "-" else options.output)
     return 0
-
-
-def _build(name: str, options: Mapping[str, str]) -> Solver:
-    """The solver, with options read as the types that its fields declare."""
-    kinds = get_type_hints(solver_class(name))
-    values: dict[str, Any] = {}
-    for key, text in options.items():
-        try:
-            values[key] = _value(text, kinds.get(key, str))
-        except ValueError as error:
-            raise DsaError(f"solver {name!r}: {key} cannot be {text!r}") from error
-    try:
-        return build(name, values)
-    except (TypeError, ValueError) as error:  # no such option, or the solver refuses the value
-        raise DsaError(f"{error}") from error
-
-
-def _value(text: str, kind: Any) -> Any:
-    """The text as a value of the type; ValueError if it is none."""
-    parts = get_args(kind)
-    if get_origin(kind) in (Union, UnionType):
-        if NoneType in parts and text.lower() == "none":
-            return None
-        return _value(text, next(part for part in parts if part is not NoneType))
-    if get_origin(kind) is tuple:
-        return tuple(_value(part, parts[0]) for part in text.split(","))
-    if kind is bool:
-        return ("false", "true").index(text.lower()) == 1
-    return kind(text) if kind in (int, float) else text
 
 
 def _read(file: str) -> Problem:
@@ -371,6 +348,12 @@ def _most_live(problem: Problem) -> str:
 
 def _bytes(size: int) -> str:
     return f"{size} B" if size < 1024 else f"{size} B ({format_size(size)})"
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from dsa.bench import cli  # which nothing else needs
+
+    return cli.main(options.arguments)
 
 
 def _solvers(options: argparse.Namespace) -> int:

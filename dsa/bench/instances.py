@@ -1,0 +1,155 @@
+"""Instances by name: real models, files and folders, seeded families; and what is known of them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+from dsa import io
+from dsa.bench.generators import FAMILIES
+from dsa.bounds import lower_bound
+from dsa.errors import InvalidProblemError
+from dsa.problem import Problem
+
+__all__ = ["SMALL", "Instance", "Known", "find", "registry"]
+
+NUMBERS = ("buffers", "load", "best", "bound")
+REGISTRY = Path(__file__).with_name("registry.csv")
+SUFFIXES = (".csv", ".json", ".npy", ".npz", ".csv.gz", ".json.gz")
+
+# What is run by default: a minute for a few solvers.
+SMALL = (
+    "infer-mobilenet-v2-b1",
+    "infer-resnet50-b1",
+    "train-gpt2-small-b8",
+    "eager-gpt2-small4-generate-short",
+    *(f"{family}:200:0" for family in FAMILIES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of an instance: a row of the registry.
+
+    Parameters
+    ----------
+    name
+        By which people know it.
+    fingerprint
+        Of the problem, without which the rest would be hearsay.
+    buffers, load
+        Of the problem.
+    best, best_from
+        The lowest peak of a valid plan, and whose it is.
+    bound, bound_from
+        The highest proven lower bound, and why it holds.
+    """
+
+    name: str
+    fingerprint: str
+    buffers: int
+    load: int
+    best: int
+    best_from: str
+    bound: int
+    bound_from: str
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A problem with its name.
+
+    Examples
+    --------
+    >>> [instance.name for instance in find(["packing:50:1", "infer-resnet50-b1"])]
+    ['packing:50:1', 'infer-resnet50-b1']
+    """
+
+    name: str
+    problem: Problem
+    optimum: int | None = None
+
+    @cached_property
+    def known(self) -> Known | None:
+        """Its row of the registry, found by the fingerprint."""
+        return registry().get(self.problem.fingerprint)
+
+    @property
+    def bound(self) -> int:
+        """The highest lower bound that is known without solving anything."""
+        known = 0 if self.known is None else self.known.bound
+        return max(lower_bound(self.problem).value, self.optimum or 0, known)
+
+
+def find(names: Iterable[str]) -> Iterator[Instance]:
+    """The instances of names, one after another, read when they are asked for.
+
+    Parameters
+    ----------
+    names
+        Each a file, a folder of files, the name of a model that comes with the library, a family
+        as ``family:buffers:seed`` (the seed may be left out), or one of the words ``models`` (all
+        that come with the library) and ``small`` (a little of everything).
+
+    Raises
+    ------
+    InvalidProblemError
+        If a name is nothing of this.
+    """
+    for name in names:
+        family, _, numbers = name.partition(":")
+        if name == "small":
+            yield from find(SMALL)
+        elif name == "models":
+            yield from find(io.bundled())
+        elif family in FAMILIES:
+            yield _generated(family, numbers)
+        elif Path(name).is_dir():
+            yield from _folder(Path(name))
+        else:
+            problem = io.load(name)
+            yield Instance(Path(name).name if Path(name).is_file() else name, problem)
+
+
+def _generated(family: str, numbers: str) -> Instance:
+    try:
+        n, seed = (
+            int(number) for number in (numbers if ":" in numbers else f"{numbers}:0").split(":")
+        )
+    except ValueError as error:
+        raise InvalidProblemError(
+            f"a family is written family:buffers:seed, such as {family}:1000:0, not "
+            f"{family}:{numbers}",
+            field="name",
+            value=numbers,
+        ) from error
+    problem = FAMILIES[family](n, seed)
+    return Instance(f"{family}:{n}:{seed}", problem, FAMILIES[family].least_peak(problem))
+
+
+def _folder(folder: Path) -> Iterator[Instance]:
+    files = sorted(file for file in folder.iterdir() if file.name.lower().endswith(SUFFIXES))
+    if not files:
+        raise InvalidProblemError(
+            f"{folder} has no file that ends in {', '.join(SUFFIXES)}",
+            field="name",
+            value=str(folder),
+        )
+    for file in files:
+        yield Instance(f"{folder.name}/{file.name.partition('.')[0]}", io.load(file))
+
+
+@cache
+def registry() -> dict[str, Known]:
+    """What is known, by fingerprint."""
+    with REGISTRY.open(newline="", encoding="utf-8") as file:
+        return {row["fingerprint"]: _known(row) for row in csv.DictReader(file)}
+
+
+def _known(row: dict[str, str]) -> Known:
+    numbers: dict[str, Any] = {name: int(row[name]) for name in NUMBERS}
+    return Known(**{**row, **numbers})
