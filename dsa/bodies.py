@@ -242,6 +242,11 @@ class Bodies:
         wide = (1 - int(self.height[j]), int(self.height[i]))
         return any(low <= wide[0] and high >= wide[1] for low, high in self.forbidden[i].get(j, ()))
 
+    def keeps_all(self, i: int) -> bool:
+        """Whether each byte up to the body's height is kept at some step."""
+        kept = merge((part.start, part.stop) for part in self._parts[i])
+        return not self.height[i] or kept == ((0, int(self.height[i])),)
+
     def loose(self, i: int) -> set[int]:
         """Bodies that may share bytes with body `i` although both keep them at one step."""
         buffers = [

@@ -26,13 +26,15 @@ def heaviest_clique(problem: Problem) -> tuple[int, str, int | None, tuple[Hasha
         c      [=======)
 
     They are found greedily, the heaviest body first: a clique that is too light costs strength,
-    never truth. To its bytes come the padding that alignments force on all but the topmost, and
-    the reserved bytes below.
+    never truth. To its bytes comes the padding that alignments force on all but the topmost, or
+    the reserved bytes below (of which padding may be a part).
     """
     bodies = problem.bodies
     best: tuple[int, str, int | None, list[int]] = (0, "empty", None, [])
     for step, members, weights in _cliques(bodies):
-        value = _above_reserved(problem, _stacked(bodies, members, weights))
+        value = _stacked(bodies, members, weights)
+        if step is not None or all(bodies.keeps_all(i) for i in members):
+            value = max(value, _above_reserved(problem, sum(weights)))
         if value > best[0]:
             best = value, "clique", step, members
     for i, domain in enumerate(bodies.domain):

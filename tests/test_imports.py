@@ -31,7 +31,7 @@ LEVELS = [
     {"dsa.errors", "dsa.units"},
     {"dsa.gate", "dsa.constraints", "dsa.bodies", "dsa.problem"},
     {
-        *("dsa.validation", "dsa.proof", "dsa.bounds", "dsa.presolve"),
+        *("dsa.validation", "dsa.proof", "dsa.bounds", "dsa.cliques", "dsa.presolve"),
         *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes"),
     },
     {"dsa.solvers"},
@@ -219,7 +219,7 @@ def test_the_public_names() -> None:
     """The names that `dsa` exports: a change here is a change of the interface."""
     assert set(dsa.__all__) == {
         *("plan", "plan_many", "validate", "load", "explain_infeasible"),
-        *("Buffer", "Problem", "Plan", "Violation"),
+        *("Buffer", "Problem", "Constraints", "Plan", "Violation"),
         *("DsaError", "InvalidProblemError", "FileFormatError", "UnknownSolverError"),
         *("SolverUnavailableError", "UnsupportedError", "InfeasibleError", "CapacityError"),
         *("InvalidPlanError", "InvalidProofError", "SolverError"),

@@ -13,7 +13,8 @@ from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import place
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver, check_counts
+from dsa.solvers import ALL, Solver, check_counts
+from dsa.solvers.body_models import constraint_program
 from dsa.solvers.starts import Found, equals, equals_in_order, improve, members
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Cp(Solver):
 
     An offset is a multiple of an integer variable where it must be aligned, a constant where it is
     pinned. Sections are the maximal sets of buffers live together, so they hold every conflict.
+    With constraints each two bodies have a choice of ranges instead, between the forbidden
+    differences of their offsets: see `dsa.solvers.body_models`.
 
     Complexity: exponential; memory for each pair of conflicting buffers.
     Ties: CP-SAT's, the same every time (one worker, a fixed seed) unless the time limit ends it.
@@ -80,7 +83,7 @@ class Cp(Solver):
     max_pairs: int = 100_000
 
     exact: ClassVar[bool] = True
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
     requires: ClassVar[tuple[str, ...]] = ("ortools",)
     searches: ClassVar[bool] = True
 
@@ -99,7 +102,8 @@ class Cp(Solver):
         began = budget.seconds()
         from ortools.sat.python import cp_model  # which takes a second
 
-        model, steps = _model(problem, start, floor)
+        build = constraint_program if problem.constrained else _model
+        model, variables = build(problem, start, floor)
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = self.workers
         solver.parameters.random_seed = 0
@@ -107,7 +111,7 @@ class Cp(Solver):
         status = solver.solve(model)
         offsets = None
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            offsets = problem.alignment * np.array([solver.value(step) for step in steps], np.int64)
+            offsets = _placed(problem, np.array([solver.value(v) for v in variables], np.int64))
         found = _interpret(
             problem,
             start,
@@ -149,6 +153,13 @@ def _model(problem: Problem, start: IntArray, floor: int) -> tuple[CpModel, list
     return model, steps
 
 
+def _placed(problem: Problem, values: IntArray) -> IntArray:
+    """Offsets of the buffers: what the variables of either model are."""
+    if problem.constrained:
+        return problem.bodies.restore(values)
+    return problem.alignment * values
+
+
 def _interpret(
     problem: Problem,
     start: IntArray,
@@ -163,7 +174,8 @@ def _interpret(
         return Found(None, 0, f"wrong: {words}, where there is a plan of {reached}")
     if offsets is not None:
         said = peak(problem, offsets)
-        offsets = place(problem, np.argsort(offsets, kind="stable"), "first")
+        if not problem.constrained:
+            offsets = place(problem, np.argsort(offsets, kind="stable"), "first")
         reached = min(reached, peak(problem, offsets))
     bound = round(claimed) if math.isfinite(claimed) else 0  # an integer, given as a float
     if min(bound, reached) <= floor:  # the model holds no peak below the floor

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dsa.bodies import Bodies
 from dsa.bounds import lower_bound
@@ -14,7 +16,7 @@ from dsa.gate import LIMIT
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, peak
 
-__all__ = ["Alternatives", "Closure", "minimise"]
+__all__ = ["Alternatives", "Closure", "descend", "minimise"]
 
 NEVER = -LIMIT  # no path: far below every sum of offsets, and twice it is no overflow
 
@@ -64,6 +66,27 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
             bound = max(bound, search.peak)
         aim = max(aim, search.peak)  # the others need not be lower
     return Solution(best, bound if peak(problem, best) >= bound else None, stats)
+
+
+def descend(problem: Problem, offsets: npt.NDArray[Any]) -> IntArray | None:
+    """The least plan that makes the choices of these offsets of bodies, for buffers.
+
+    Parameters
+    ----------
+    problem
+        With constraints.
+    offsets
+        Of its bodies, perhaps as floating-point numbers that are a little off.
+
+    Returns
+    -------
+    array or None
+        Offsets of the buffers; None if no plan makes these choices.
+    """
+    bodies = problem.bodies
+    search = _Search(bodies, list(range(len(bodies))), np.zeros(len(bodies), np.int64))
+    closure = search.chosen(np.rint(offsets).astype(np.int64))
+    return None if closure is None else bodies.restore(closure.least)
 
 
 def _components(bodies: Bodies, component: IntArray, ends: IntArray) -> list[list[int]]:
@@ -182,16 +205,38 @@ class _Search:
         self.nodes = 0
         self.proved = False
 
+    def chosen(self, offsets: IntArray) -> Closure | None:
+        """What follows from the ranges that offsets are in, or nearest to; None if nothing can."""
+        table, closure = self._alternatives, self._root()
+        difference = offsets[table.i] - offsets[table.j]
+        off = np.maximum(table.low - difference, difference - table.high)
+        for rows in np.split(np.arange(len(off)), table.first[1:]):
+            if len(rows) and not self._take(closure, int(rows[off[rows].argmin()])):
+                return None
+        return closure if self._settle(closure) else None
+
+    def _root(self) -> Closure:
+        root = Closure.of(len(self._height))
+        for k, domain in enumerate(self._domain):
+            if domain.pin is not None:
+                root.add(k, len(self._height), -domain.pin)
+        return root
+
+    def _take(self, closure: Closure, row: int) -> bool:
+        """Add the range of a row; False if it contradicts what there is."""
+        table = self._alternatives
+        i, j = int(table.i[row]), int(table.j[row])
+        low, high = int(table.low[row]), int(table.high[row])
+        return (low == -LIMIT or closure.add(j, i, low)) and (
+            high == LIMIT or closure.add(i, j, -high)
+        )
+
     def _top(self, offsets: IntArray) -> int:
         return int((offsets + self._height)[self._height > 0].max(initial=0))
 
     def run(self, budget: Budget, aim: int, nodes: int | None) -> None:
         """Search until nothing lower is left, the aim is met, or the budget ends it."""
-        root = Closure.of(len(self._height))
-        pending = [root]
-        for k, domain in enumerate(self._domain):
-            if domain.pin is not None:
-                root.add(k, len(self._height), -domain.pin)
+        pending = [self._root()]
         while pending:
             if self.peak <= aim or budget.expired() or (nodes is not None and self.nodes >= nodes):
                 return
@@ -228,18 +273,14 @@ class _Search:
             if (choices == 0).any():
                 return False
             forced = open_rows & (choices == 1)[table.pair]
-            forced &= (low > -LIMIT) | (high < LIMIT)
-            moved = False
             path = closure.path
-            for row in np.flatnonzero(forced).tolist():
-                i, j = int(table.i[row]), int(table.j[row])
-                for a, b, c in ((j, i, int(table.low[row])), (i, j, -int(table.high[row]))):
-                    if c > -LIMIT and path[a, b] < c:
-                        moved = True
-                        if not closure.add(a, b, c):
-                            return False
-            if not moved:
+            news = (path[table.j, table.i] < table.low) & (table.low > -LIMIT)
+            news |= (path[table.i, table.j] < -table.high) & (table.high < LIMIT)
+            rows = np.flatnonzero(forced & news).tolist()
+            if not rows:
                 return True
+            if not all(self._take(closure, row) for row in rows):
+                return False
 
     def _settle(self, closure: Closure) -> bool:
         """Raise the least offsets to what the domains allow."""
@@ -274,9 +315,5 @@ class _Search:
         rows = np.flatnonzero((table.pair == pair) & (low <= high))
         for row in sorted(rows.tolist(), key=lambda row: int(push[row])):
             child = closure.copy()
-            i, j = int(table.i[row]), int(table.j[row])
-            above, below = int(table.low[row]), int(table.high[row])
-            if (above == -LIMIT or child.add(j, i, above)) and (
-                below == LIMIT or child.add(i, j, -below)
-            ):
+            if self._take(child, row):
                 yield child

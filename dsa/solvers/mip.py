@@ -15,7 +15,9 @@ from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import place
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
-from dsa.solvers import Solver, check_counts
+from dsa.solvers import ALL, Solver, check_counts
+from dsa.solvers.body_models import BodyModel
+from dsa.solvers.disjunctive import descend
 from dsa.solvers.starts import Found, equals_in_order, improve, kinds, members
 
 if TYPE_CHECKING:
@@ -63,7 +65,8 @@ class Mip(Solver):
 
     An offset is a multiple of an integer variable where it must be aligned, a constant where it is
     pinned. Without the sums over sections the relaxation is worth little more than the largest
-    buffer; with them it is worth the load.
+    buffer; with them it is worth the load. With constraints, see
+    `dsa.solvers.body_models.BodyModel`.
 
     Complexity: exponential; a variable for each ordered pair of conflicting buffers.
     Ties: the backend's, the same every time (one thread) unless the time limit ends it.
@@ -88,7 +91,7 @@ class Mip(Solver):
     max_pairs: int = 5_000
 
     exact: ClassVar[bool] = True
-    supports: ClassVar[frozenset[str]] = frozenset({"alignment", "pins"})
+    supports: ClassVar[frozenset[str]] = ALL
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
     searches: ClassVar[bool] = True
 
@@ -119,7 +122,7 @@ class Mip(Solver):
     def _search(self, problem: Problem, start: IntArray, floor: int, budget: Budget) -> Found:
         from dsa.solvers import backends  # which imports PuLP
 
-        model = _Model(problem, floor, start)
+        model = (BodyModel if problem.constrained else _Model)(problem, floor, start)
         answer = backends.solve(model.program, self.backend, budget)
         stats = {"backend": answer.backend, "backend_seconds": round(answer.seconds, 3)}
         return Found(*_interpret(problem, model, answer), stats)
@@ -146,6 +149,8 @@ class _Model:
         The ``pulp.LpProblem``.
     floor, ceiling
         Least and largest value of the peak.
+    widest
+        Bytes that a binary decides about, at most.
     """
 
     def __init__(self, problem: Problem, floor: int, start: IntArray) -> None:
@@ -157,6 +162,7 @@ class _Model:
         self._size: list[int] = problem.size.tolist()
         self._start: list[int] = equals_in_order(problem, start).tolist()
         self.floor, self.ceiling = floor, peak(problem, start)
+        self.widest = self.ceiling
         self._live = members(problem)
         self._sum = pulp.LpAffineExpression
         self.program = pulp.LpProblem("dsa")
@@ -218,7 +224,16 @@ class _Model:
 # -- what the answer is worth ----------------------------------------------------------------
 
 
-def _interpret(problem: Problem, model: _Model, answer: Answer) -> tuple[IntArray | None, int, str]:
+def _in_integers(problem: Problem, values: npt.NDArray[np.float64]) -> IntArray | None:
+    """The plan that these values mean: placed anew in their order, or with their choices."""
+    if problem.constrained:
+        return descend(problem, values)
+    return place(problem, values.argsort(kind="stable"), "first")
+
+
+def _interpret(
+    problem: Problem, model: _Model | BodyModel, answer: Answer
+) -> tuple[IntArray | None, int, str]:
     """A plan in the order of the answer, a bound that is proved, and what to say of it."""
     ceiling, floor = model.ceiling, model.floor
     if answer.words in ("infeasible", "unbounded"):
@@ -228,13 +243,15 @@ def _interpret(problem: Problem, model: _Model, answer: Answer) -> tuple[IntArra
     values, claimed = model.values()
     if not np.isfinite(values).all():
         return None, 0, f"wrong: {answer.words}, but not all offsets have a value"
-    offsets = place(problem, values.argsort(kind="stable"), "first")
+    offsets = _in_integers(problem, values)
+    if offsets is None:
+        return None, 0, f"wrong: {answer.words}, but no plan makes its choices"
     reached = peak(problem, offsets)
     if not answer.proved or reached <= floor:
         return offsets, 0, answer.words
     if not math.isfinite(claimed) or not round(claimed) == reached <= ceiling:
         there = min(reached, ceiling)
         return offsets, 0, f"wrong: optimal at {claimed}, where there is a plan of {there}"
-    if ceiling * answer.tolerance >= 0.5:
+    if model.widest * answer.tolerance >= 0.5:
         return offsets, 0, "optimal, but in numbers too large for a proof"
     return offsets, reached, "optimal"

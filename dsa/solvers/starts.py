@@ -124,7 +124,9 @@ def _best_start(problem: Problem, budget: Budget) -> tuple[str, IntArray]:
 
 
 def count_pairs(problem: Problem) -> int:
-    """Pairs of buffers that are live together; none is listed."""
+    """Pairs of buffers that are live together, without a list of them; or of bodies in the way."""
+    if problem.constrained:
+        return sum(map(len, problem.bodies.forbidden)) // 2
     return int(conflicts(problem).sum()) // 2
 
 

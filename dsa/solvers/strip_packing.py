@@ -163,10 +163,10 @@ def _mixtures(problem: Problem, seed: int, restarts: int | None) -> Iterator[Int
     """Random weights for size, steps, sections and heaviest section, and noise, each time anew."""
     random = np.random.default_rng(seed)
     sections = problem.sections
-    size = np.log(problem.size)
+    size = np.log(np.maximum(problem.size, 1))
     lifetimes = (
         np.log(problem.upper - problem.lower),
-        np.log(sections.stop - sections.start),
+        np.log(np.maximum(sections.stop - sections.start, 1)),
     )
     for restart in count():
         if restart == restarts:
