@@ -1,19 +1,20 @@
 """The judge: which rules of its problem a plan breaks.
 
-Imports `problem` and nothing that places buffers: what is judged here was made elsewhere.
+Imports nothing that places buffers: what is judged here was made elsewhere.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from dsa.gate import as_integer
+from dsa.kernels.compiled import Kernel
 from dsa.problem import FREE, LIMIT, Intervals, Problem
 
 __all__ = ["Violation", "validate"]
@@ -114,19 +115,8 @@ def validate(
         intervals = plan.problem
     problem = Problem(intervals, capacity=capacity)
     given, violations = _match(plan, problem)
-    offsets, placed = np.zeros(len(problem), np.int64), np.zeros(len(problem), bool)
-    for i, value in given:
-        try:
-            offset = as_integer(value)
-        except TypeError:
-            kind = "missing" if value is None else "not an integer"
-            violations.append(_of_one(problem, i, kind, f"has offset {value!r}"))
-            continue
-        if abs(offset) >= LIMIT:
-            kind = "negative" if offset < 0 else "over capacity"
-            violations.append(_of_one(problem, i, kind, f"has offset {offset}"))
-            continue
-        offsets[i], placed[i] = offset, True
+    offsets, placed, unfit = _read(given, problem)
+    violations += unfit
     violations += _single(problem, offsets, placed)
     solid = np.flatnonzero(placed & (problem.size > 0))
     if problem.constrained:
@@ -148,27 +138,75 @@ def _check_kind(plan: Any) -> None:
         )
 
 
-def _match(plan: Offsets, problem: Problem) -> tuple[list[tuple[int, Any]], list[Violation]]:
-    """Pairs of (position, offset as given), and what has no partner."""
+_ABSENT: Any = object()
+
+
+def _match(plan: Offsets, problem: Problem) -> tuple[Any, list[Violation]]:
+    """Offsets as given, one for each buffer or `_ABSENT`, and what has no partner."""
+    given: Any = plan
     if not isinstance(plan, (Mapping, Sequence, np.ndarray)):
-        same = plan.problem is problem or plan.problem.ids == problem.ids
-        plan = plan.offsets if same else dict(zip(plan.problem.ids, plan.offsets, strict=True))
-    if isinstance(plan, Mapping):
-        missing = [id for id in problem.ids if id not in plan]
+        own = plan.problem
+        given = getattr(plan, "offsets_array", None)
+        if given is None:
+            given = plan.offsets
+        if own is not problem and own.ids != problem.ids:
+            given = dict(zip(own.ids, given, strict=True))
+    if isinstance(given, Mapping):
         known = set(problem.ids)
-        extra = [id for id in plan if id not in known]
-        given = [(problem.index(id), plan[id]) for id in problem.ids if id in plan]
+        extra = [id for id in given if id not in known]
+        given = [given.get(id, _ABSENT) for id in problem.ids]
+        missing = [id for id, offset in zip(problem.ids, given, strict=True) if offset is _ABSENT]
     else:
-        offsets = plan.tolist() if isinstance(plan, np.ndarray) else plan
-        missing = list(problem.ids[len(offsets) :])
-        extra = list(range(len(problem), len(offsets)))
-        given = list(zip(range(len(problem)), offsets, strict=False))
+        missing = list(problem.ids[len(given) :])
+        extra = list(range(len(problem), len(given)))
+        array = isinstance(given, np.ndarray)
+        given = given[: len(problem)] if array else list(islice(given, len(problem)))
     violations = [Violation("missing", (id,), f"buffer {id!r} has no offset") for id in missing]
     violations += [
         Violation("extra", (id,), f"offset for {id!r}, which is no buffer of the problem")
         for id in extra
     ]
     return given, violations
+
+
+def _read(
+    given: Any, problem: Problem
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], list[Violation]]:
+    """Offsets, which of them are there, and what is no offset."""
+    n = len(problem)
+    offsets, placed = np.zeros(n, np.int64), np.zeros(n, bool)
+    whole = _as_column(given)
+    if whole is not None and len(whole) == n and ((-LIMIT < whole) & (whole < LIMIT)).all():
+        return whole, ~placed, []
+    violations = []
+    for i, value in enumerate(given.tolist() if isinstance(given, np.ndarray) else given):
+        if value is _ABSENT:
+            continue
+        try:
+            offset = as_integer(value)
+        except TypeError:
+            kind = "missing" if value is None else "not an integer"
+            violations.append(_of_one(problem, i, kind, f"has offset {value!r}"))
+            continue
+        if abs(offset) >= LIMIT:
+            kind = "negative" if offset < 0 else "over capacity"
+            violations.append(_of_one(problem, i, kind, f"has offset {offset}"))
+            continue
+        offsets[i], placed[i] = offset, True
+    return offsets, placed, violations
+
+
+def _as_column(given: Any) -> npt.NDArray[np.int64] | None:
+    """The offsets at once, where all are plain integers of 64 bits; None where one may not be."""
+    if isinstance(given, np.ndarray):
+        plain = type(given) is np.ndarray and given.dtype.kind == "i" and given.ndim == 1
+        return given.astype(np.int64) if plain else None
+    if set(map(type, given)) != {int}:
+        return None
+    try:
+        return np.array(given, np.int64)
+    except OverflowError:
+        return None
 
 
 def _of_one(problem: Problem, i: int, kind: str, message: str, **witness: Any) -> Violation:
@@ -205,38 +243,93 @@ def _where(mask: npt.NDArray[np.bool_]) -> list[int]:
     return positions
 
 
-def _events(problem: Problem, solid: npt.NDArray[np.int64]) -> Iterator[tuple[int, bool]]:
-    """(position, whether it begins) in the order of time; at one step ends come first."""
+def _events(
+    problem: Problem, solid: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Positions, and whether each begins, in the order of time; at one step ends come first."""
     step = np.concatenate([problem.upper[solid], problem.lower[solid]])
     begins = np.repeat([False, True], len(solid))
     order = np.lexsort((begins, step))
-    both = np.concatenate([solid, solid])
-    yield from zip(both[order].tolist(), begins[order].tolist(), strict=True)
+    return np.concatenate([solid, solid])[order], begins[order]
 
 
 def _overlap_exists(
     problem: Problem, offsets: npt.NDArray[np.int64], solid: npt.NDArray[np.int64]
 ) -> bool:
-    """Sweep over time, the live buffers sorted by offset.
+    """Sweep over time, the live buffers marked in a row of all buffers by offset.
 
     Until the first overlap the live buffers are disjoint, so a new one can only overlap its
     two neighbours::
 
         ...[ left )    [ new )  [ right )...
     """
-    offset, end = offsets.tolist(), (offsets + problem.size).tolist()
-    starts: list[int] = []
-    ends: list[int] = []
-    for i, begins in _events(problem, solid):
-        at = bisect_left(starts, offset[i])
-        if not begins:
-            del starts[at], ends[at]
-        elif (at < len(starts) and starts[at] < end[i]) or (at and ends[at - 1] > offset[i]):
+    positions, begins = _events(problem, solid)
+    order = solid[np.argsort(offsets[solid], kind="stable")]
+    place = np.empty(len(problem), np.int64)
+    place[order] = np.arange(1, len(order) + 1)  # what is at either end is live and in nobody's way
+    ends = (offsets + problem.size)[order]
+    leaves = 1 << (len(order) + 1).bit_length()
+    sweep, columns = SWEEP.ready_for(
+        SECONDS * len(solid),
+        np.where(begins, place[positions], -place[positions]),
+        np.concatenate([[-LIMIT], offsets[order], [2 * LIMIT - 1]]),
+        np.concatenate([[-LIMIT], ends, [2 * LIMIT - 1]]),
+        np.zeros(2 * leaves, np.int8),
+    )
+    return bool(sweep(*columns))
+
+
+SECONDS = 1.5e-5  # that a buffer takes uncompiled
+
+
+def _sweep(
+    events: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    live: MutableSequence[int],
+) -> bool:
+    """Whether a new buffer overlaps a neighbour.
+
+    The marks are the leaves of a binary tree; a node is live if something below it is.
+    """
+    leaves = len(live) // 2
+    _mark(live, leaves)
+    _mark(live, leaves + len(starts) - 1)
+    for event in events:
+        if event < 0:
+            node = leaves - event
+            live[node] = 0
+            while not live[node ^ 1]:
+                node >>= 1
+                live[node] = 0
+            continue
+        node = leaves + event
+        while not node & 1 or not live[node - 1]:
+            node >>= 1
+        node -= 1
+        while node < leaves:
+            node = 2 * node + live[2 * node + 1]
+        if ends[node - leaves] > starts[event]:
             return True
-        else:
-            starts.insert(at, offset[i])
-            ends.insert(at, end[i])
+        node = leaves + event
+        while node & 1 or not live[node + 1]:
+            node >>= 1
+        node += 1
+        while node < leaves:
+            node = 2 * node + 1 - live[2 * node]
+        if starts[node - leaves] < ends[event]:
+            return True
+        _mark(live, leaves + event)
     return False
+
+
+def _mark(live: MutableSequence[int], node: int) -> None:
+    while not live[node]:
+        live[node] = 1
+        node >>= 1
+
+
+SWEEP = Kernel(_sweep, _mark)
 
 
 def _overlaps(
@@ -246,7 +339,7 @@ def _overlaps(
     live: dict[int, None] = {}
     violations = []
     end = offsets + problem.size
-    for i, begins in _events(problem, solid):
+    for i, begins in zip(*(column.tolist() for column in _events(problem, solid)), strict=True):
         if not begins:
             del live[i]
             continue

@@ -11,8 +11,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
 from dsa.problem import IntArray
 
 __all__ = ["Kernel", "available", "compiled", "ready"]
@@ -46,6 +44,7 @@ class Kernel:
 
         Examples
         --------
+        >>> import numpy as np
         >>> def add(values, result):
         ...     for i in range(len(values)):
         ...         result[i] += values[i]
