@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dsa import solvers
-from dsa.bench import peers, report
+from dsa.bench import page, peers, report
 from dsa.bench.instances import find
 from dsa.bench.records import Record, append, read
 from dsa.bench.runner import Limits, plan_runs, run
@@ -154,5 +154,10 @@ def _shown(records: Iterable[Record], total: int) -> Iterator[Record]:
 
 def _report(options: argparse.Namespace) -> int:
     records = [record for path in options.records for record in read(path)]
-    sys.stdout.write(report.markdown(records))
+    if options.output is None:
+        sys.stdout.write(report.markdown(records))
+    elif options.output.suffix == ".html":
+        options.output.write_text(page.page(records), "utf-8")
+    else:
+        options.output.write_text(report.markdown(records), "utf-8")
     return 0

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, median_high
 
 from dsa.bench.records import Record
 
-__all__ = ["Group", "best_ratios", "grouped", "markdown", "table"]
+__all__ = ["Group", "Loss", "best_ratios", "grouped", "losses", "markdown", "origin", "table"]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -54,6 +54,10 @@ class Group:
         return next(r.status for r in self.records if math.isinf(r.ratio) == wanted)
 
     @property
+    def planned(self) -> bool:
+        return not math.isinf(self.ratio)
+
+    @property
     def wall(self) -> float:
         return median(record.wall for record in self.records)
 
@@ -82,13 +86,49 @@ def best_ratios(records: Iterable[Record]) -> dict[str, float]:
     return best
 
 
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An instance on which a peer is better than the best of ours: see `losses`."""
+
+    instance: str
+    peer: str
+    peer_gap: float
+    peer_seconds: float
+    ours: str
+    our_gap: float
+    our_seconds: float
+
+
+def losses(groups: Sequence[Group], is_peer: Callable[[str], bool]) -> list[Loss]:
+    """Where a peer has a lower peak than all of ours, or the lowest peak much sooner.
+
+    Much sooner is in less than half the time of the fastest of ours that reaches that peak, and
+    more than 0.1 s before it. On each instance the best peer is named.
+    """
+    found = []
+    for instance in dict.fromkeys(group.instance for group in groups):
+        planned = [g for g in groups if g.instance == instance and g.planned]
+        ours = [g for g in planned if not is_peer(g.solver)]
+        theirs = [g for g in planned if is_peer(g.solver)]
+        if not ours or not theirs:
+            continue
+        best, peer = (min(some, key=lambda g: (g.ratio, g.wall)) for some in (ours, theirs))
+        sooner = peer.wall < best.wall / 2 and peer.wall < best.wall - 0.1
+        if peer.ratio < best.ratio or (peer.ratio == best.ratio and sooner):
+            gaps = peer.ratio - 1, best.ratio - 1
+            found.append(
+                Loss(instance, peer.solver, gaps[0], peer.wall, best.solver, gaps[1], best.wall)
+            )
+    return found
+
+
 def markdown(records: Sequence[Record]) -> str:
     """The records as Markdown: one solver in full, several side by side."""
     if not records:
         return "No records.\n"
     names = list(dict.fromkeys(record.solver for record in records))
     body = _in_full(records) if len(names) == 1 else _side_by_side(records, names)
-    return f"{body}\n\n{_origin(records)}\n"
+    return f"{body}\n\n{origin(records)}\n"
 
 
 def _in_full(records: Sequence[Record]) -> str:
@@ -133,7 +173,7 @@ def _side_by_side(records: Sequence[Record], names: Sequence[str]) -> str:
 
 
 def _cell(group: Group, best: float) -> str:
-    if math.isinf(group.ratio):
+    if not group.planned:
         return group.status
     text = f"{group.ratio:.4f}"
     return f"**{text}**" if group.ratio == best else text
@@ -144,7 +184,7 @@ def _totals(records: Sequence[Record], names: Sequence[str]) -> str:
     rows = []
     for name in names:
         groups = [group for group in grouped(records) if group.solver == name]
-        ratios = [group.ratio for group in groups if not math.isinf(group.ratio)]
+        ratios = [group.ratio for group in groups if group.planned]
         rows.append(
             [
                 name,
@@ -160,7 +200,7 @@ def _totals(records: Sequence[Record], names: Sequence[str]) -> str:
     return table(head, rows)
 
 
-def _origin(records: Sequence[Record]) -> str:
+def origin(records: Sequence[Record]) -> str:
     """Where and with what the figures were measured, and with which time limit."""
     record = records[0]
     versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
