@@ -1,7 +1,7 @@
 """Proofs that no plan fits into a capacity, and the checker that accepts or rejects them.
 
-The checker shares no code with the search that wrote the proof. It is simple and slow: it
-computes what it needs from the buffers placed so far, again at each node. It rests on this.
+The checker shares no code with the search that wrote the proof. It is simple and slow: each node
+is a copy of the one above with what a decision changes. It rests on this.
 
 **Some buffers are enough.** A plan of all buffers holds a plan of some of them.
 
@@ -45,8 +45,20 @@ higher. What it rests on there ends at or below the level, so it is placed.
 
 So if each child of a node is refuted, no such P exists, and nothing fits. A node is refuted at
 once if a waiting buffer would end above the capacity or has been lifted above its pin, or if
-floor and bytes waiting over a section pass the capacity. Components need no rule: where
-unplaced buffers have fallen apart, any section of the part that cannot be planned will do.
+floor and bytes waiting over a section pass the capacity.
+
+**Components.** Where no waiting buffer spans two sections, what waits on one side does not
+concern the other. So the *component* of a node, the sections about the one it decides that
+waiting buffers connect, is refuted by what waits there: by the lowest offset of each buffer, and
+whether it could rest there. (A gap may have raised a floor to where nothing rests.) Wherever the
+same buffers wait in the same sections, none of others with them, with the same lowest offsets, and
+none can rest that could not before, the component is refuted again: a plan of what waits, in the
+order of the proof, would be one there. Two things must not be left out:
+
+* a decision whose children failed for another component than its own says nothing of its own;
+* nor does one that has excused a buffer because of what was placed before it: the other order of
+  that stack was tried elsewhere. If the component is refuted by itself, though, whatever the last
+  decision was about, the node above is refuted with it, for what it relies on is placed there.
 """
 
 from __future__ import annotations
@@ -61,6 +73,7 @@ from dsa.problem import Buffer, Problem
 
 __all__ = ["Proof", "check"]
 
+BACK, SAME = -1, -2  # entries of a log that decide no section
 SUMS_LISTED = 1 << 16  # how many sums are listed at most where they cannot be bits
 SUMS_LIMIT = 1 << 24  # the highest capacity, in units, above which sums of sizes are looked at
 
@@ -88,10 +101,11 @@ class Proof:
         Whether a node is also refuted by Jackson's bound: the buffers waiting over a section,
         each no lower than its lowest offset, one above the other.
     log
-        The section decided at each node, numbered within `ids`, in preorder: the children of a
-        node in order, the gap last. A child that is refuted at once has no entry, nor has a
-        decision that was found to have no part in the refutation. Empty if the load, with
-        padding, is above the capacity.
+        In preorder, the children of a node in order, the gap last; a child that is refuted at
+        once has no entry. An entry is the section decided at a node, numbered within `ids`; or
+        -1: the decision that led to what was just refuted has no part in it, so the node above
+        is refuted too; or -2 - e: what waits at a node has been refuted at entry e. Empty if the
+        load, with padding, is above the capacity.
 
     Examples
     --------
@@ -183,43 +197,17 @@ def check(problem: Problem, proof: Proof) -> int:
     """
     rows, base = _searched(problem, proof)
     claim = _Claim(rows, proof.unit, (proof.capacity - base) // proof.unit, proof)
-    root = _Node({}, [0] * claim.sections)
+    root = claim.root()
     if not (claim.padded_load() > claim.capacity or claim.is_refuted(root)):
-        _replay(claim, root, proof.log)
+        _Replay(claim, proof.log).run(root)
     return base + claim.next_peak() * proof.unit
-
-
-def _replay(claim: _Claim, root: _Node, log: tuple[int, ...]) -> None:
-    """Walk through the log: each entry opens the next node that is not refuted at once."""
-    branch: list[Iterator[_Node]] = [iter([root])]  # of each node above, the children to come
-
-    def advance() -> _Node | None:
-        while branch:
-            for child in branch[-1]:
-                if not claim.is_refuted(child):
-                    return child
-            branch.pop()
-        return None
-
-    for entry, section in enumerate(log):
-        node = advance()
-        if node is None:
-            raise InvalidProofError(
-                f"entry {entry} of the log: all is refuted, yet {len(log) - entry} entries follow",
-                entry=entry,
-            )
-        try:
-            branch.append(iter(claim.children(node, section)))
-        except InvalidProofError as error:
-            raise InvalidProofError(f"entry {entry} of the log: {error}", entry=entry) from error
-    if advance() is not None:
-        raise InvalidProofError(
-            f"the log ends after {len(log)} entries, but not all is refuted", entry=len(log)
-        )
 
 
 def _searched(problem: Problem, proof: Proof) -> tuple[list[Buffer], int]:
     """The buffers searched, in order, and the bytes at the bottom under them."""
+    unknown = problem.features - {"alignment", "pins"}
+    if unknown:
+        raise InvalidProofError(f"proofs are not about problems with {', '.join(sorted(unknown))}")
     known, seen = set(problem.ids), set()
     for id in (*proof.bottom, *proof.ids):
         if id not in known or id in seen:
@@ -270,19 +258,128 @@ def _check_unit(rows: list[Buffer], unit: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What is decided: offsets of the placed buffers, and the ground that they and gaps make."""
+    """What waits, and what is placed, after some decisions."""
 
-    offset: dict[int, int]
-    ground: list[int]  # by section
+    depth: int  # how many decisions
+    lowest: dict[int, int]  # of each waiting buffer: the least offset left to it
+    rests: set[int]  # those that a placed buffer, the bottom or a pin supports there
+    crossing: list[int]  # how many wait over each section and the one before it
+    placed: dict[int, tuple[int, int]]  # of each placed buffer: its offset, and which decision
+
+    def copy(self) -> _Node:
+        """For the next decision."""
+        return _Node(
+            self.depth + 1,
+            self.lowest.copy(),
+            self.rests.copy(),
+            self.crossing[:],
+            self.placed.copy(),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """What follows from a node."""
+class _Lemma:
+    """A component that has been refuted: its sections, and what waits there."""
 
-    lowest: dict[int, int]  # of each waiting buffer
-    floor: list[int]  # by section
-    over: list[list[int]]  # buffers waiting over each section, in order
+    low: int
+    high: int
+    lowest: dict[int, int]
+    rests: set[int]
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A node whose section is being decided."""
+
+    node: _Node
+    entry: int
+    low: int  # sections low .. high - 1: the component
+    high: int
+    children: Iterator[_Node]  # to come
+    relies_on: float  # the highest decision that was needed; -1 if the component is not to blame
+
+
+class _Replay:
+    """A walk through the log."""
+
+    def __init__(self, claim: _Claim, log: tuple[int, ...]) -> None:
+        self._claim, self._log, self._read = claim, log, 0
+        self._cited = {SAME - entry for entry in log if entry <= SAME}
+        self._lemmas: dict[int, _Lemma] = {}  # of the cited entries
+        self._branch: list[_Frame] = []  # the nodes above
+        self._failed: tuple[_Lemma, float] | None = None  # what was just refuted, relying on what
+
+    def run(self, root: _Node) -> None:
+        """Refute a node, by all entries of the log."""
+        node: _Node | None = root
+        while node is not None:
+            if self._read == len(self._log):
+                raise InvalidProofError(
+                    f"the log ends after {self._read} entries, but not all is refuted",
+                    entry=self._read,
+                )
+            self._refute(node)
+            node = self._next()
+        if self._read < len(self._log):
+            left = len(self._log) - self._read
+            raise self._error(f"all is refuted, yet {left} entries follow")
+
+    def _refute(self, node: _Node) -> None:
+        """Open a node, or cite an earlier entry that refutes it."""
+        entry = self._log[self._read]
+        if entry > SAME:
+            try:
+                self._branch.append(self._claim.open(node, entry, self._read))
+            except InvalidProofError as error:
+                raise self._error(str(error)) from error
+        else:
+            lemma = self._lemmas.get(SAME - entry)
+            if lemma is None:
+                raise self._error(f"entry {SAME - entry} is not refuted, or not by itself")
+            if not self._claim.applies(lemma, node):
+                raise self._error(f"what waits is not what entry {SAME - entry} refuted")
+            self._failed = lemma, math.inf
+        self._read += 1
+
+    def _next(self) -> _Node | None:
+        """The next node that is to be refuted; None if there is none left."""
+        while self._branch:
+            frame = self._branch[-1]
+            if self._failed is not None:
+                lemma, relies_on = self._failed
+                inside = frame.low <= lemma.low and lemma.high <= frame.high
+                if not inside and self._log[self._read : self._read + 1] == (BACK,):
+                    self._step_back(frame)
+                    continue
+                frame.relies_on = min(frame.relies_on, relies_on if inside else -1)
+                self._failed = None
+            child = next(frame.children, None)
+            if child is not None:
+                return child
+            self._close(self._branch.pop())
+        return None
+
+    def _step_back(self, frame: _Frame) -> None:
+        """What was refuted was so before the last decision: the node above it is refuted too."""
+        assert self._failed is not None
+        lemma, relies_on = self._failed
+        if relies_on < 0:
+            raise self._error("the component refuted last was not to blame")
+        if not self._claim.applies(lemma, frame.node):
+            raise self._error("the last decision had a part in what was refuted")
+        self._branch.pop()
+        self._read += 1
+
+    def _close(self, frame: _Frame) -> None:
+        """All children of a node are refuted."""
+        lemma = self._claim.lemma(frame.node, frame.low, frame.high)
+        itself = frame.relies_on > frame.node.depth
+        if itself and frame.entry in self._cited:
+            self._lemmas[frame.entry] = lemma
+        self._failed = lemma, math.inf if itself else frame.relies_on
+
+    def _error(self, message: str) -> InvalidProofError:
+        return InvalidProofError(f"entry {self._read} of the log: {message}", entry=self._read)
 
 
 class _Claim:
@@ -295,6 +392,22 @@ class _Claim:
         self.alignment = [max(row.alignment // unit, 1) for row in rows]
         self.pin = [None if row.offset is None else row.offset // unit for row in rows]
         self.span, self.sections = _sections(rows)
+        self.over: list[list[int]] = [[] for _ in range(self.sections)]
+        for b, (start, stop) in enumerate(self.span):
+            for s in range(start, stop):
+                self.over[s].append(b)
+        everything = range(len(rows))
+        self.meets = [[x for x in everything if x != b and self._meet(b, x)] for b in everything]
+        self.alike = [
+            [x for x in self.meets[b] if self.pin[x] is None and self._is_alike(b, x)]
+            for b in everything
+        ]
+
+    def _meet(self, b: int, x: int) -> bool:
+        return self.span[b][0] < self.span[x][1] and self.span[x][0] < self.span[b][1]
+
+    def _is_alike(self, b: int, x: int) -> bool:
+        return self.span[b] == self.span[x] and self.alignment[b] == self.alignment[x]
 
     def next_peak(self) -> int:
         """The least peak above the capacity that a plan could have."""
@@ -325,130 +438,178 @@ class _Claim:
         Each but the topmost has its size rounded up to what divides all alignments.
         """
         grid, most = math.gcd(*self.alignment), 0
-        for live in self.view(_Node({}, [0] * self.sections)).over:
+        for live in self.over:
             padding = [-self.size[b] % grid for b in live]
             most = max(most, sum(self.size[b] for b in live) + sum(padding) - max(padding))
         return most
 
-    def view(self, node: _Node) -> _View:
-        """Lowest offsets and floors, by their definitions."""
-        lowest: dict[int, int] = {}
-        over: list[list[int]] = [[] for _ in range(self.sections)]
-        floor = list(node.ground)
-        for b, (start, stop) in enumerate(self.span):
-            if b in node.offset:
-                continue
-            ground = _rounded_up(max(node.ground[start:stop]), self.alignment[b])
-            lowest[b] = max(ground, self.pin[b] or 0)
-            for s in range(start, stop):
-                over[s].append(b)
-        for s, waiting in enumerate(over):
-            floor[s] = max(floor[s], min((lowest[b] for b in waiting), default=0))
-        return _View(lowest, floor, over)
+    def root(self) -> _Node:
+        """All wait on the bottom, or at their pins."""
+        crossing = [0] * (self.sections + 1)
+        for start, stop in self.span:
+            for s in range(start + 1, stop):
+                crossing[s] += 1
+        lowest = {b: pin or 0 for b, pin in enumerate(self.pin)}
+        return _Node(0, lowest, set(lowest), crossing, {})
+
+    def waiting(self, node: _Node, low: int, high: int) -> set[int]:
+        """The buffers that wait over any of the sections low .. high - 1."""
+        return {b for s in range(low, high) for b in self.over[s] if b in node.lowest}
+
+    def component(self, node: _Node, section: int) -> tuple[int, int]:
+        """The sections that waiting buffers connect with this one."""
+        low, high = section, section + 1
+        while node.crossing[low]:
+            low -= 1
+        while node.crossing[high]:
+            high += 1
+        return low, high
+
+    def lemma(self, node: _Node, low: int, high: int) -> _Lemma:
+        """That what waits over these sections cannot be planned."""
+        lowest = {b: node.lowest[b] for b in self.waiting(node, low, high)}
+        return _Lemma(low, high, lowest, node.rests & lowest.keys())
+
+    def applies(self, lemma: _Lemma, node: _Node) -> bool:
+        """Whether it refutes a node."""
+        waiting = self.waiting(node, lemma.low, lemma.high)
+        return (
+            waiting == lemma.lowest.keys()
+            and all(node.lowest[b] == lowest for b, lowest in lemma.lowest.items())
+            and node.rests & waiting <= lemma.rests
+        )
 
     def is_refuted(self, node: _Node) -> bool:
         """Whether a capacity or a pin is violated, whatever comes."""
-        view = self.view(node)
-        for b, at in view.lowest.items():
-            pin = self.pin[b]
-            if at + self.size[b] > self.capacity or (pin is not None and at > pin):
-                return True
-        return any(
-            self._least_top(view, s) > self.capacity
-            for s, waiting in enumerate(view.over)
-            if waiting
-        )
+        too_high = any(self._is_too_high(node, b) for b in node.lowest)
+        return too_high or self._is_too_full(node, 0, self.sections)
 
-    def _least_top(self, view: _View, section: int) -> int:
+    def _is_too_high(self, node: _Node, b: int) -> bool:
+        lowest, pin = node.lowest[b], self.pin[b]
+        return lowest + self.size[b] > self.capacity or (pin is not None and lowest > pin)
+
+    def _is_too_full(self, node: _Node, low: int, high: int) -> bool:
+        return any(self._least_top(node, s) > self.capacity for s in range(low, high))
+
+    def _least_top(self, node: _Node, section: int) -> int:
         """No plan is lower over a section."""
+        waiting = [b for b in self.over[section] if b in node.lowest]
+        if not waiting:
+            return 0
         if not self.one_machine:
-            return view.floor[section] + sum(self.size[b] for b in view.over[section])
-        top = view.floor[section]
-        for b in sorted(view.over[section], key=view.lowest.__getitem__):
-            top = max(top, view.lowest[b]) + self.size[b]
+            return min(node.lowest[b] for b in waiting) + sum(self.size[b] for b in waiting)
+        top = 0
+        for b in sorted(waiting, key=node.lowest.__getitem__):
+            top = max(top, node.lowest[b]) + self.size[b]
         return top
 
-    def children(self, node: _Node, section: int) -> Iterator[_Node]:
-        """The children of a node at a section, in order, each once it is asked for."""
-        view = self.view(node)
-        if not (0 <= section < self.sections and view.over[section]):
+    def open(self, node: _Node, section: int, entry: int) -> _Frame:
+        """Decide a section: its component, and the children of the node, to be asked for."""
+        over = []
+        if 0 <= section < self.sections:
+            over = [b for b in self.over[section] if b in node.lowest]
+        if not over:
             raise InvalidProofError(f"no buffer waits over section {section}")
-        left, right = self._niche(view, section)
-        return self._children(node, view, section, left, right)
+        level = min(node.lowest[b] for b in over)
+        left, right = self._niche(node, section, level)
+        resting, relies_on = [], math.inf
+        for b in over:
+            if node.lowest[b] == level and b in node.rests:
+                excuse = self._excuse(node, b, level)
+                relies_on = min(relies_on, math.inf if excuse is None else excuse)
+                resting += [b] if excuse is None else []
+        gap = self._gap(node, over, level, self.waiting(node, left, right).difference(over))
+        pinned = [b for b in over if self.pin[b] is not None and node.lowest[b] == level]
+        if pinned:
+            resting, relies_on, gap = pinned, math.inf, None
+        children = self._children(node, resting, level, section, gap)
+        return _Frame(node, entry, *self.component(node, section), children, relies_on)
 
-    def _niche(self, view: _View, section: int) -> tuple[int, int]:
+    def _gap(self, node: _Node, over: list[int], level: int, beside: set[int]) -> int | None:
+        """How far the floor rises if nothing lies at the level; None if nothing fits then."""
+        floors = [node.lowest[b] for b in over if node.lowest[b] > level]
+        floors += [node.lowest[x] + self.size[x] for x in beside]
+        floor = min(floors, default=self.capacity)
+        return floor if floor + sum(self.size[b] for b in over) <= self.capacity else None
+
+    def _children(
+        self, node: _Node, resting: list[int], level: int, section: int, gap: int | None
+    ) -> Iterator[_Node]:
+        """Those that are not refuted at once."""
+        for b in resting:
+            child = node.copy()
+            if self._place(child, b, level):
+                yield child
+        if gap is not None:
+            child = node.copy()
+            if self._lift(child, self.over[section], gap, (section, section + 1), solid=False):
+                yield child
+
+    def _niche(self, node: _Node, section: int, level: int) -> tuple[int, int]:
         """The sections left .. right - 1 of the niche that a section lies in."""
-        level, left, right = view.floor[section], section, section + 1
-        while self._spanned(view, left) and view.floor[left - 1] == level:
+        left, right = section, section + 1
+        while node.crossing[left] and self._floor(node, left - 1) == level:
             left -= 1
-        while self._spanned(view, right) and view.floor[right] == level:
+        while node.crossing[right] and self._floor(node, right) == level:
             right += 1
         for at, beside in ((left, left - 1), (right, right)):
-            if self._spanned(view, at) and view.floor[beside] < level:
+            if node.crossing[at] and self._floor(node, beside) < level:
                 raise InvalidProofError(
                     f"section {section} is in no niche: the floor is lower over section {beside}"
                 )
         return left, right
 
-    def _spanned(self, view: _View, section: int) -> bool:
-        """Whether a waiting buffer is over this section and the one before it."""
-        return 0 < section < self.sections and any(
-            self.span[b][0] < section for b in view.over[section]
-        )
+    def _floor(self, node: _Node, section: int) -> int:
+        return min(node.lowest[b] for b in self.over[section] if b in node.lowest)
 
-    def _children(
-        self, node: _Node, view: _View, section: int, left: int, right: int
-    ) -> Iterator[_Node]:
-        level, over = view.floor[section], view.over[section]
-        resting = [b for b in over if view.lowest[b] == level]
-        for b in resting:
-            if self.pin[b] is not None:
-                yield self._place(node, b, level)
-                return
-        for b in resting:
-            if self._is_supported(node, b, level) and not self._is_excused(node, b, level):
-                yield self._place(node, b, level)
-        next_tops = [view.lowest[b] for b in over if view.lowest[b] > level]
-        for x, lowest in view.lowest.items():
-            start, stop = self.span[x]
-            if start < right and left < stop and not start <= section < stop:
-                next_tops.append(lowest + self.size[x])
-        if next_tops and min(next_tops) + sum(self.size[b] for b in over) <= self.capacity:
-            ground = list(node.ground)
-            ground[section] = min(next_tops)
-            yield _Node(node.offset, ground)
+    def _excuse(self, node: _Node, b: int, level: int) -> float | None:
+        """If the order forbids a buffer at this level: which decision that relies on.
 
-    def _is_supported(self, node: _Node, b: int, level: int) -> bool:
-        """Whether a buffer at this level would rest on the bottom or on a placed buffer."""
-        return level == 0 or any(
-            self._meet(b, x) and _rounded_up(at + self.size[x], self.alignment[b]) == level
-            for x, at in node.offset.items()
-        )
-
-    def _is_excused(self, node: _Node, b: int, level: int) -> bool:
-        """Whether the order forbids a buffer at this level."""
+        Infinity for none. None if nothing forbids it.
+        """
         if not self.symmetry:
-            return False
-        for x in range(len(self.span)):
-            alike = self.span[x] == self.span[b] and self.alignment[x] == self.alignment[b]
-            if not alike or self.pin[x] is not None:
+            return None
+        for x in self.alike[b]:
+            if x in node.lowest:
+                if x < b and self.size[x] == self.size[b]:
+                    return math.inf
+            elif x > b and self.alignment[b] == 1:
+                offset, decision = node.placed[x]
+                if offset + self.size[x] == level:
+                    return decision
+        return None
+
+    def _place(self, node: _Node, b: int, offset: int) -> bool:
+        """Place a buffer; False if the node is refuted at once then."""
+        start, stop = self.span[b]
+        del node.lowest[b]
+        node.rests.discard(b)
+        node.placed[b] = offset, node.depth
+        for s in range(start + 1, stop):
+            node.crossing[s] -= 1
+        return self._lift(node, self.meets[b], offset + self.size[b], (start, stop), solid=True)
+
+    def _lift(
+        self, node: _Node, buffers: list[int], floor: int, span: tuple[int, int], *, solid: bool
+    ) -> bool:
+        """Lift what waits to a floor over some sections; False if the node is refuted at once then.
+
+        A floor that is `solid` supports what comes to lie on it.
+        """
+        low, high = span
+        for b in buffers:
+            if b not in node.lowest:
                 continue
-            waiting = x not in node.offset
-            if waiting and x < b and self.size[x] == self.size[b]:
-                return True
-            stacked = not waiting and node.offset[x] + self.size[x] == level
-            if stacked and x > b and self.alignment[b] == 1:
-                return True
-        return False
-
-    def _meet(self, b: int, x: int) -> bool:
-        return self.span[b][0] < self.span[x][1] and self.span[x][0] < self.span[b][1]
-
-    def _place(self, node: _Node, b: int, offset: int) -> _Node:
-        ground, top = list(node.ground), offset + self.size[b]
-        for s in range(*self.span[b]):
-            ground[s] = max(ground[s], top)
-        return _Node({**node.offset, b: offset}, ground)
+            lowest = _rounded_up(floor, self.alignment[b])
+            if lowest > node.lowest[b]:
+                node.lowest[b] = lowest
+                node.rests.discard(b)
+                if self._is_too_high(node, b):
+                    return False
+                low, high = min(low, self.span[b][0]), max(high, self.span[b][1])
+            if solid and lowest == node.lowest[b]:
+                node.rests.add(b)
+        return not self._is_too_full(node, low, high)
 
 
 def _sections(rows: list[Buffer]) -> tuple[list[tuple[int, int]], int]:

@@ -26,7 +26,7 @@ from tests.reference import reference_optimum
 
 Row = tuple[int, int, int]
 
-SWITCHES = ("symmetry", "one_machine", "components", "backjumping")
+SWITCHES = ("symmetry", "one_machine", "components", "backjumping", "nogoods")
 
 # The smallest problems whose optimum is above the load: 4 and 5, 8 and 10.
 SEVEN = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
@@ -76,7 +76,7 @@ def refutation(
     problem: Problem, capacity: int, *, seed: int = 0, rule: int = 0, **options: bool
 ) -> Proof | None:
     """The kernel's own log, for a random rank; None if a plan fits."""
-    searcher = Searcher(problem, nogoods=False, log=True, **options)
+    searcher = Searcher(problem, log=True, **options)
     order = np.random.default_rng(seed).permutation(len(problem))
     searcher.begin(np.argsort(order), capacity=capacity, rule=rule)
     status = searcher.run(1 << 40)
@@ -159,7 +159,7 @@ def test_compiled_logs_are_the_same(name: str) -> None:
     problem = Problem(FAMILIES[name])
     logs = []
     for compile in (False, True):
-        searcher = Searcher(problem, nogoods=False, log=True)
+        searcher = Searcher(problem, log=True)
         searcher.begin(np.arange(len(problem)), capacity=problem.load)
         assert searcher.run(1 << 40, compile=compile) == REFUTED
         logs.append(searcher.log)
@@ -169,7 +169,7 @@ def test_compiled_logs_are_the_same(name: str) -> None:
 def test_pauses_leave_no_trace_in_the_log() -> None:
     """A search that is paused after each node writes the same log."""
     problem = Problem(FAMILIES["three chained"])
-    searcher = Searcher(problem, nogoods=False, log=True)
+    searcher = Searcher(problem, log=True)
     searcher.begin(np.arange(len(problem)), capacity=problem.load)
     while searcher.run(1) != REFUTED:
         pass
@@ -211,13 +211,69 @@ def test_no_forged_proof_proves_what_is_false(problem: Problem, data: st.DataObj
         assert check(problem, forged) <= optimum
 
 
-def errors_in(proof: Proof) -> list[Proof]:
+@st.composite
+def edits(draw: st.DrawFn, log: tuple[int, ...], sections: int) -> tuple[int, ...]:
+    """The log with a few entries changed, left out, put in or moved."""
+    edited = list(log)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(edited)))
+        entry = draw(st.integers(-2 - len(edited), sections - 1))
+        end = draw(st.integers(at, min(at + 2, len(edited))))
+        edited[at:end] = draw(st.sampled_from([[], [entry], edited[at:end] * 2]))
+    return tuple(edited)
+
+
+@settings(max_examples=100)
+@given(
+    case=st.sampled_from([(SEVEN, 5), (EIGHT, 10), (chained(SEVEN, 2, 2), 10)]),
+    kind=st.tuples(st.integers(0, 9), st.integers(0, 4)),
+    more=st.integers(0, 1),
+    data=st.data(),
+)
+def test_an_edited_log_proves_nothing_false(
+    case: tuple[list[Row], int], kind: tuple[int, int], more: int, data: st.DataObject
+) -> None:
+    """A log that was accepted, edited, perhaps of more capacity: rejected, or true all the same."""
+    problem, optimum = Problem(case[0]), case[1]
+    proof = proved(problem, optimum - 1, seed=kind[0], rule=kind[1])
+    log = data.draw(edits(proof.log, len(problem.sections)))
+    with suppress(InvalidProofError):
+        assert check(problem, replace(proof, log=log, capacity=optimum - 1 + more)) <= optimum
+
+
+@settings(max_examples=15)
+@given(
+    problem=problems(max_buffers=7, alignments=True, pins=True, zero_sizes=False),
+    random=st.randoms(use_true_random=False),
+    symmetry=st.booleans(),
+)
+def test_no_prover_refutes_the_optimum(
+    problem: Problem, random: random.Random, symmetry: bool
+) -> None:
+    """Whoever adds whatever entry the checker takes, citing all it can, never gets to the end."""
+    assume(len(problem))
+    ids, optimum = tuple(random.sample(problem.ids, len(problem))), reference_optimum(problem)
+    log: tuple[int, ...] = ()
+    for _ in range(30):
+        cited = random.sample(range(-1 - len(log), 0), min(len(log) + 1, 6))
+        opened = random.sample(range(len(problem.sections)), len(problem.sections))
+        for entry in [*cited, *opened]:
+            proof = Proof(ids, optimum, symmetry=symmetry, log=(*log, entry))
+            with pytest.raises(InvalidProofError) as caught:
+                check(problem, proof)
+            if caught.value.entry == len(log) + 1:  # it ends there, but has held so far
+                log = proof.log
+                break
+
+
+def errors_in(proof: Proof, sections: int) -> list[Proof]:
     """The proof with an error in each place."""
     log = proof.log
     logs = [log[:i] + log[i + 1 :] for i in range(len(log))]
     logs += [log[:i] for i in range(len(log))]
-    logs += [(*log[:i], s, *log[i + 1 :]) for i in range(len(log)) for s in range(-1, 11)]
-    logs += [(*log, s) for s in range(11)]
+    entries = range(-2 - len(log), sections + 1)
+    logs += [(*log[:i], s, *log[i + 1 :]) for i in range(len(log)) for s in entries]
+    logs += [(*log, s) for s in entries]
     ids = [
         (*proof.ids[:i], proof.ids[i + 1], proof.ids[i], *proof.ids[i + 2 :])
         for i in range(len(proof.ids) - 1)
@@ -232,22 +288,18 @@ def errors_in(proof: Proof) -> list[Proof]:
     ]
 
 
-@pytest.mark.parametrize(("rows", "optimum"), [(SEVEN, 5), (chained(SEVEN, 2, 2), 10)])
-def test_planted_errors_are_caught(rows: list[Row], optimum: int) -> None:
-    """Each change is rejected, but for those that leave a proof of a true bound."""
-    problem = Problem(rows)
-    proof = proved(problem, optimum - 1)
-    accepted = []
-    for forged in errors_in(proof):
-        try:
-            bound = check(problem, forged)
-        except InvalidProofError:
-            continue
-        accepted.append(forged)
-        assert bound <= optimum
-    assert len(accepted) < len(errors_in(proof)) / 4
-    cut = [forged for forged in accepted if len(forged.log) != len(proof.log)]
-    assert [forged for forged in cut if forged.ids == proof.ids] == []
+@pytest.mark.parametrize(("times", "kinds"), [(1, {"open", "back"}), (2, {"open", "back", "cite"})])
+def test_planted_errors_are_caught(times: int, kinds: set[str]) -> None:
+    """Each change is rejected, but for those that leave a proof of the bound."""
+    problem, optimum = Problem(chained(SEVEN, times, 2)), 10
+    proof = proved(problem, optimum - 1, rule=2)
+    assert {"open" if e >= 0 else "back" if e == -1 else "cite" for e in proof.log} == kinds
+    forgeries, accepted = errors_in(proof, len(problem.sections)), []
+    for forged in forgeries:
+        with suppress(InvalidProofError):
+            assert check(problem, forged) <= optimum
+            accepted.append(forged)
+    assert len(accepted) < len(forgeries) / 4
     assert [forged for forged in accepted if forged.capacity != proof.capacity] == []
 
 
@@ -258,7 +310,9 @@ PROOF = proved(Problem(SEVEN), 4)
     ("change", "entry", "message"),
     [
         ({"log": PROOF.log[:3]}, 3, "the log ends after 3 entries, but not all is refuted"),
-        ({"log": (*PROOF.log, 0, 0)}, 7, "entry 7 of the log: all is refuted, yet 2 entries"),
+        ({"log": (*PROOF.log, 0, 0)}, 9, "entry 9 of the log: all is refuted, yet 2 entries"),
+        ({"log": (-2,)}, 0, "entry 0 of the log: entry 0 is not refuted, or not by itself"),
+        ({"log": (0, -2)}, 1, "entry 1 of the log: entry 0 is not refuted, or not by itself"),
         ({"log": (9,)}, 0, "entry 0 of the log: no buffer waits over section 9"),
         ({"log": (-1,)}, 0, "entry 0 of the log: no buffer waits over section -1"),
         ({"log": (0, 0)}, 1, "entry 1 of the log: section 0 is in no niche: the floor is lower"),

@@ -19,7 +19,9 @@ these holds in a finished plan that has been pushed down:
 Choosing the section with the fewest children makes the tree small. Where unplaced buffers fall
 apart in time, a component that fails fails whatever the others do: decisions that did not touch
 it are undone without trying their alternatives. A component that has failed is remembered with
-its floors and its unplaced buffers, and compared in full when it is met again.
+its floors, its unplaced buffers and which of them could rest, and compared in full when it is met
+again. (A gap may have raised a floor to where nothing rests; the same floor may elsewhere be the
+top of a buffer, and more is possible then.)
 
 The kernel is written once: it runs as it is, on lists, and is compiled on arrays (`compiled`).
 It stops after a number of nodes, and goes on where it stopped when it is called again.
@@ -42,6 +44,9 @@ FLOOR, WAITING, CHILDREN, LOWEST, SUPPORT, BENEATH = range(6)
 TRAIL, STAMP, DEPTH, CHILD, NODES, HITS, RECORDED, POOL, LOG = range(9)
 DESCEND, RETREAT, ADVANCE = 0, 1, 2  # open a node; undo a decision; try the next child
 NONE, GAP = -1, -2  # in place of a buffer: nothing tried yet; the gap child
+# In place of a section in the log: the decision above has no part in the failure; and the
+# component has been refuted before, at entry e: SAME - e.
+BACK, SAME = -1, -2
 
 
 class Layout(NamedTuple):
@@ -100,7 +105,7 @@ class Layout(NamedTuple):
     high: int
     depends: int  # depth of the highest decision that a skipped child relied on
     key: int  # hash of the component
-    log: int  # where the frame's part of the log begins
+    log: int  # its entry in the log
     frames_room: int
     choices: int  # children of all frames, one after another
     choices_room: int
@@ -156,8 +161,8 @@ def search(
                 memory[register + TRAIL] + 7 * sections + 2 * count > base.trail_room
                 or depth + 1 >= base.frames_room
                 or memory[register + CHILD] + count > base.choices_room
-                or memory[register + LOG] + 1 >= len(log)
-                or memory[register + POOL] + 3 + sections + count > len(pool)
+                or memory[register + LOG] + depth + 1 >= len(log)
+                or memory[register + POOL] + 4 + sections + count > len(pool)
             ):
                 return FULL
             above = depth - 1
@@ -184,13 +189,15 @@ def search(
                 key = _hash(memory, base, low, high)
                 if _is_dead(memory, base, table, pool, key, low, high):
                     memory[register + HITS] += 1
+                    if options.log:
+                        at = table[key % len(table)]
+                        _write(memory, base, log, SAME - pool[at + 2])
                     fail_low, fail_high, fail_depends = low, high, INFINITY
                     mode = RETREAT
                     continue
             _open(memory, base, options, section, low, high, key)
             if options.log:
-                log[memory[register + LOG]] = section
-                memory[register + LOG] += 1
+                _write(memory, base, log, section)
             mode = ADVANCE
 
         elif mode == RETREAT:
@@ -206,7 +213,7 @@ def search(
                 mode = ADVANCE
             else:  # this decision has no part in the failure
                 if options.log:
-                    _forget(memory, base, log, at)
+                    _write(memory, base, log, BACK)
                 memory[register + CHILD] = memory[base.first_child + at]
                 memory[register + DEPTH] = at
 
@@ -226,7 +233,7 @@ def search(
                 memory[base.gap + at] = NONE
             else:
                 if memory[base.key + at] >= 0 and memory[base.depends + at] >= depth:
-                    _record(memory, base, table, pool, memory[base.key + at], low, high)
+                    _record(memory, base, table, pool, at)
                 fail_depends = memory[base.depends + at]
                 if fail_depends >= depth:
                     fail_depends = INFINITY
@@ -613,51 +620,50 @@ def _hash(memory: Any, base: Layout, low: int, high: int) -> int:
 def _is_dead(
     memory: Any, base: Layout, table: Any, pool: Any, key: int, low: int, high: int
 ) -> bool:
-    """Whether this very component has been refuted: compared in full, not by hash."""
+    """Whether this very component has been refuted: compared in full, not by hash.
+
+    Buffers that could rest then need not be able to now.
+    """
     at = table[key % len(table)]
     if at < 0 or pool[at] != low or pool[at + 1] != high:
         return False
-    at += 2
+    at += 3
     for s in range(low, high):
         if pool[at] != memory[base.floor + s]:
             return False
         at += 1
     for buffer in range(memory[base.first + low], memory[base.first + high]):
         if memory[base.placed + buffer] == 0:
-            if pool[at] != buffer:
+            rests = memory[base.support + buffer] == memory[base.lowest + buffer]
+            if pool[at] >> 1 != buffer or (rests and pool[at] & 1 == 0):
                 return False
             at += 1
     return bool(pool[at] == NONE)
 
 
-def _record(
-    memory: Any, base: Layout, table: Any, pool: Any, key: int, low: int, high: int
-) -> None:
-    """Remember a refuted component, if there is room left for it."""
-    register = base.register
-    need = 3 + (high - low) + (memory[base.first + high] - memory[base.first + low])
+def _record(memory: Any, base: Layout, table: Any, pool: Any, frame: int) -> None:
+    """Remember the refuted component of a frame, if there is room left for it."""
+    register, low, high = base.register, memory[base.low + frame], memory[base.high + frame]
+    need = 4 + (high - low) + (memory[base.first + high] - memory[base.first + low])
     if memory[register + POOL] + need > len(pool):
         return
     at = memory[register + POOL]
-    table[key % len(table)] = at
-    pool[at], pool[at + 1] = low, high
-    at += 2
+    table[memory[base.key + frame] % len(table)] = at
+    pool[at], pool[at + 1], pool[at + 2] = low, high, memory[base.log + frame]
+    at += 3
     for s in range(low, high):
         pool[at] = memory[base.floor + s]
         at += 1
     for buffer in range(memory[base.first + low], memory[base.first + high]):
         if memory[base.placed + buffer] == 0:
-            pool[at] = buffer
+            rests = memory[base.support + buffer] == memory[base.lowest + buffer]
+            pool[at] = 2 * buffer + rests
             at += 1
     pool[at] = NONE
     memory[register + POOL] = at + 1
     memory[register + RECORDED] += 1
 
 
-def _forget(memory: Any, base: Layout, log: Any, at: int) -> None:
-    """Cut a decision that has no part in the failure out of the log, with all it had refuted."""
-    # The failed component's part of the log is the last: it begins where the frame above began.
-    begin, tail = memory[base.log + at], memory[base.log + at + 1]
-    for x in range(tail, memory[base.register + LOG]):
-        log[begin + x - tail] = log[x]
-    memory[base.register + LOG] -= tail - begin
+def _write(memory: Any, base: Layout, log: Any, entry: int) -> None:
+    log[memory[base.register + LOG]] = entry
+    memory[base.register + LOG] += 1

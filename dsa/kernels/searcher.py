@@ -62,6 +62,7 @@ class Searcher:
         symmetry: bool = True,
         log: bool = False,
     ) -> None:
+        self._logs = log
         self._switches = (one_machine, components, backjumping, nogoods, symmetry, log)
         sections = problem.sections
         self._order = np.lexsort((sections.stop, sections.start))
@@ -138,7 +139,7 @@ class Searcher:
             same, but three children or more are equal; 2, fewest children, then least slack; 3,
             lowest floor; 4, least slack.
         """
-        if capacity > self._capacity:
+        if capacity > self._capacity or self._logs:  # a log cannot refer to an earlier one
             self._table, self._pool = np.full(TABLE, -1), np.zeros(1 << 12, np.int64)
             used = 0
         else:
@@ -222,9 +223,9 @@ class Searcher:
             short.append("choices")
         if short:
             self._double_columns(short)
-        if register[LOG] + 1 >= len(self._log):
+        if register[LOG] + register[DEPTH] + 1 >= len(self._log):
             self._log = self._double(self._log)
-        if register[POOL] + 3 + base.section_count + base.buffer_count > len(self._pool):
+        if register[POOL] + 4 + base.section_count + base.buffer_count > len(self._pool):
             if len(self._pool) < POOL_LIMIT:
                 self._pool = self._double(self._pool)
             else:
@@ -272,7 +273,7 @@ class Searcher:
 
     @property
     def log(self) -> list[int]:
-        """Sections decided, in preorder, without what had no part in the refutation."""
+        """What was decided and refuted, as `dsa.proof.Proof` describes it."""
         return [int(value) for value in self._log[: self.register[LOG]]]
 
     @property
