@@ -36,9 +36,9 @@ LEVELS = [
     },
     {"dsa.solvers"},
     {"dsa.planner", "dsa.many", "dsa.explain", "dsa.slots"},
-    {"dsa.io", "dsa.draw", "dsa.replay"},
+    {"dsa.table", "dsa.io", "dsa.draw", "dsa.replay"},
     {"dsa"},
-    {"dsa.cli", "dsa.bench", "dsa.testing"},
+    {"dsa.cli", "dsa.bench", "dsa.testing", "dsa.exhaustive"},
     {"dsa.__main__"},
 ]
 # The one exception: methods of `Plan` that write files, when they are called.
