@@ -15,7 +15,7 @@ __all__ = ["Axis", "Look", "Series", "chart", "legend"]
 Point = tuple[float, float]
 
 WIDTH, HEIGHT = 520, 320
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 46
+LEFT, RIGHT, TOP, BOTTOM = 54, 24, 30, 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,16 @@ class Look:
     name: str
     colour: int
     peer: bool
+
+    @property
+    def label(self) -> str:
+        """``omnimalloc:allocator=omni`` without the names of options whose value says enough."""
+        name, *options = self.name.rsplit("/", 1)[-1].split(":")
+        pairs = (option.partition("=") for option in options)
+        told = (
+            f"{key}={v}" if v in ("true", "false") or not v.isalpha() else v for key, _, v in pairs
+        )
+        return " ".join([name, *told])
 
     @property
     def classes(self) -> str:
@@ -131,8 +141,8 @@ def _axes(x: Axis, y: Axis) -> Iterator[str]:
     for value, text in x.ticks:
         yield f'<text x="{_x(x, value)}" y="{bottom + 18}" class="middle">{_raised(text)}</text>'
     yield (
-        f'<text class="label end" x="{right}" y="{HEIGHT - 6}">{escape(x.label)}'
-        f'</text><text class="label" x="{LEFT}" y="{HEIGHT - 6}">{escape(y.label)} (up)</text>'
+        f'<text class="label end" x="{right}" y="{HEIGHT - 6}">{escape(x.label)}</text>'
+        f'<text class="label" x="4" y="14">{escape(y.label)}</text>'
     )
 
 
@@ -152,7 +162,7 @@ def _y(axis: Axis, value: float) -> float:
 
 def _drawn(series: Series, x: Axis, y: Axis) -> str:
     at = [(_x(x, a), _y(y, b)) for a, b in series.points]
-    name = f"<title>{escape(series.look.name)}</title>"
+    name = f"<title>{escape(series.look.label)}</title>"
     if series.join == "none":
         marks = "".join(_mark(series.look, *point) for point in at)
         return f'<g class="dots {series.look.classes}">{name}{marks}</g>'
@@ -177,7 +187,7 @@ def legend(looks: Sequence[Look]) -> str:
     """Names beside samples of their lines."""
     entries = (
         f'<li><svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
-        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.name)}</li>'
+        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.label)}</li>'
         for look in looks
     )
     return f'<ul class="legend">{"".join(entries)}</ul>'

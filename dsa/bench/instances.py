@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from dsa import io
 from dsa.bench.generators import FAMILIES
+from dsa.bench.records import Record
 from dsa.bounds import lower_bound
 from dsa.errors import InvalidProblemError
-from dsa.problem import Problem
+from dsa.planner import plan
+from dsa.problem import IntArray, Problem
+from dsa.result import peak
+from dsa.validation import validate
 
-__all__ = ["SMALL", "Instance", "Known", "find", "registry"]
+__all__ = ["SMALL", "Instance", "Known", "find", "improve", "known", "registry", "write_registry"]
 
 NUMBERS = ("buffers", "load", "best", "bound")
 REGISTRY = Path(__file__).with_name("registry.csv")
@@ -73,7 +77,7 @@ class Instance:
     problem: Problem
     optimum: int | None = None
 
-    @cached_property
+    @property
     def known(self) -> Known | None:
         """Its row of the registry, found by the fingerprint."""
         return registry().get(self.problem.fingerprint)
@@ -81,8 +85,8 @@ class Instance:
     @property
     def bound(self) -> int:
         """The highest lower bound that is known without solving anything."""
-        known = 0 if self.known is None else self.known.bound
-        return max(lower_bound(self.problem).value, self.optimum or 0, known)
+        proven = 0 if self.known is None else self.known.bound
+        return max(lower_bound(self.problem).value, self.optimum or 0, proven)
 
 
 def find(names: Iterable[str]) -> Iterator[Instance]:
@@ -112,7 +116,7 @@ def find(names: Iterable[str]) -> Iterator[Instance]:
             yield from _folder(Path(name))
         else:
             problem = io.load(name)
-            yield Instance(Path(name).name if Path(name).is_file() else name, problem)
+            yield Instance(_file_name(Path(name)) if Path(name).exists() else name, problem)
 
 
 def _generated(family: str, numbers: str) -> Instance:
@@ -140,7 +144,12 @@ def _folder(folder: Path) -> Iterator[Instance]:
             value=str(folder),
         )
     for file in files:
-        yield Instance(f"{folder.name}/{file.name.partition('.')[0]}", io.load(file))
+        yield Instance(_file_name(file), io.load(file))
+
+
+def _file_name(file: Path) -> str:
+    """With its folder, without what follows the first dot: ``minimalloc/A``."""
+    return f"{file.resolve().parent.name}/{file.name.partition('.')[0]}"
 
 
 @cache
@@ -148,6 +157,50 @@ def registry() -> dict[str, Known]:
     """What is known, by fingerprint."""
     with REGISTRY.open(newline="", encoding="utf-8") as file:
         return {row["fingerprint"]: _known(row) for row in csv.DictReader(file)}
+
+
+def improve(record: Record, instance: Instance, offsets: IntArray) -> bool:
+    """Enter into the registry what a run achieved, if it is news; whether it was.
+
+    The plan is validated once more, here. A bound is taken from a solver of ours that is exact.
+    """
+    problem, row = instance.problem, known(instance)
+    if validate(offsets, problem):
+        return False
+    reached = peak(problem, offsets)
+    if reached < row.best:
+        row = replace(row, best=reached, best_from=record.made)
+    if record.bound > row.bound:
+        row = replace(row, bound=record.bound, bound_from=f"a search by {record.made}")
+    news = row != instance.known
+    registry()[problem.fingerprint] = row
+    return news
+
+
+def known(instance: Instance) -> Known:
+    """Its row of the registry, or what is known without one: a bound, and a plan without reuse."""
+    problem = instance.problem
+    return instance.known or Known(
+        instance.name,
+        problem.fingerprint,
+        len(problem),
+        problem.load,
+        best=plan(problem.with_capacity(None), "naive").peak,
+        best_from="Naive()",
+        bound=instance.bound,
+        bound_from="its construction" if instance.optimum else lower_bound(problem).kind,
+    )
+
+
+def write_registry() -> None:
+    """Write the registry as it is now, by name."""
+    rows = sorted(map(asdict, registry().values()), key=lambda row: str(row["name"]))
+    with REGISTRY.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(
+            file, [column.name for column in fields(Known)], lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def _known(row: dict[str, str]) -> Known:

@@ -47,14 +47,16 @@ def page(records: Sequence[Record], plans: Mapping[str, Plan] | None = None) -> 
         *_head(records, groups),
         *_summary(groups, looks),
         *_charts(groups, looks),
-        *_losses(groups),
+        *_losses(groups, looks),
         *_table(groups, looks),
         *_pictures(plans or {}),
     ]
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>dsa bench</title>\n<style>\n{STYLE.read_text('utf-8')}</style>\n</head>\n<body>\n<main>\n"
+        "<title>dsa bench</title>\n<style>\n"
+        + STYLE.read_text("utf-8")
+        + "</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -122,23 +124,23 @@ def _charts(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]
     yield '<div class="charts">'
     yield _figure(
         "How often a solver comes how near to the bound. Higher is better; at the left edge stands "
-        "the share that is optimal.",
+        "the share of instances that is planned at the bound.",
         _profile(groups, looks),
     )
     yield _figure(
-        "Within 1 % of the bound after so many seconds, as a share of all instances. Solvers that "
-        "report no progress count when they end.",
+        "Within 1 % of the bound after so many seconds. Higher is better. A solver that reports no "
+        "progress counts when it ends.",
         _anytime(groups, looks),
     )
     yield _figure(
-        "Time against quality: median seconds of a run, and the share of instances at the bound. "
-        "Better is further up and to the left. Squares: not ours.",
+        "Time against quality. Median seconds of a run, and the share of instances planned at the "
+        "bound; better is up and to the left. Squares: not ours.",
         _tradeoff(groups, looks),
     )
     for family, drawn in _growth(groups, looks):
-        yield _figure(f"Seconds by number of buffers: {family}.", drawn)
+        yield _figure(f"Seconds by number of buffers: {family}", drawn)
     for instance, drawn in _hard(groups, looks):
-        yield _figure(f"How the peak fell: {instance}.", drawn)
+        yield _figure(f"How the peak fell: {instance}", drawn)
     yield "</div>"
 
 
@@ -237,7 +239,7 @@ def _hard(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[tuple[
         yield instance, chart(f"Anytime: {instance}", axis, GAPS, series)
 
 
-def _losses(groups: Sequence[Group]) -> Iterator[str]:
+def _losses(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]:
     """Where a peer is better, as `losses` finds it."""
     found = losses(groups, is_peer)
     yield "<h2>Where a peer is better</h2>"
@@ -245,9 +247,10 @@ def _losses(groups: Sequence[Group]) -> Iterator[str]:
         yield "<p>Nowhere: no peer has a lower peak, or the same peak in less time.</p>"
         return
     rows = [
-        f'<tr><th scope="row">{escape(loss.instance)}</th><td>{escape(loss.peer)}</td>'
+        f'<tr><th scope="row">{escape(loss.instance)}</th>'
+        f"<td>{escape(looks[loss.peer].label)}</td>"
         f"<td>{_per_cent(loss.peer_gap)}</td><td>{_seconds(loss.peer_seconds)}</td>"
-        f"<td>{escape(loss.ours)}</td><td>{_per_cent(loss.our_gap)}</td>"
+        f"<td>{escape(looks[loss.ours].label)}</td><td>{_per_cent(loss.our_gap)}</td>"
         f"<td>{_seconds(loss.our_seconds)}</td></tr>"
         for loss in found
     ]
@@ -270,7 +273,8 @@ def _table(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]:
         rows.append(
             f"<tr>{row}{''.join(_cell(cells.get((instance, name))) for name in looks)}</tr>"
         )
-    yield _scrolling(["instance", "buffers", *looks], rows, "heat")
+    labels = [look.label for look in looks.values()]
+    yield _scrolling(["instance", "buffers", *labels], rows, "heat")
     meanings = "; ".join(f"<em>{word}</em>: {text}" for word, text in STATUSES.items())
     yield (
         '<p class="note">Peak above the bound. Green: at it; the redder, the further above. '
@@ -317,6 +321,8 @@ def _median(values: Iterable[float]) -> float:
 def _per_cent(gap: float) -> str:
     if gap == 0:
         return "0"
+    if gap >= 10:
+        return f"x {1 + gap:.0f}"
     return f"{100 * gap:.2g} %" if gap < 0.1 else f"{100 * gap:.0f} %"
 
 
@@ -327,12 +333,14 @@ def _seconds(seconds: float) -> str:
 def _sample(look: Look) -> str:
     return (
         f'<svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
-        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.name)}'
+        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.label)}'
     )
 
 
 def _figure(words: str, drawn: str) -> str:
-    return f"<figure>{drawn}<figcaption>{escape(words)}</figcaption></figure>"
+    title, _, rest = words.partition(". ")
+    caption = f"<figcaption>{escape(rest)}</figcaption>" if rest else ""
+    return f"<figure><h3>{escape(title)}</h3>{drawn}{caption}</figure>"
 
 
 def _scrolling(head: Sequence[str], rows: Sequence[str], kind: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -106,8 +106,19 @@ class Record:
     @property
     def key(self) -> tuple[Any, ...]:
         """What makes two runs the same: if one of them is recorded, the other is not needed."""
-        asked = (self.fingerprint, self.solver, self.seed, self.repeat, self.time_limit)
-        return (*asked, self.version.get("dsa"))
+        return (*self.asked, self.version.get("dsa"))
+
+    @property
+    def asked(self) -> tuple[Any, ...]:
+        """What was run, whatever came of it and whichever version it was."""
+        return self.fingerprint, self.solver, self.seed, self.repeat, self.time_limit
+
+    def bounded(self, bound: int) -> Record:
+        """The record with another bound, which its status follows."""
+        if not self.planned:
+            return replace(self, bound=bound)
+        status = "optimal" if self.peak == bound else "feasible"
+        return replace(self, bound=bound, status=status)
 
     @property
     def line(self) -> str:

@@ -70,10 +70,19 @@ class Group:
         return max(record.memory for record in self.records)
 
 
+def agreed(records: Iterable[Record]) -> list[Record]:
+    """The records, each with the highest bound that any of them has for its problem."""
+    listed = list(records)
+    bounds: dict[str, int] = {}
+    for record in listed:
+        bounds[record.fingerprint] = max(bounds.get(record.fingerprint, 0), record.bound)
+    return [record.bounded(bounds[record.fingerprint]) for record in listed]
+
+
 def grouped(records: Iterable[Record]) -> list[Group]:
     """The runs by instance and solver, in the order in which these come up."""
     groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
+    for record in agreed(records):
         groups.setdefault((record.instance, record.solver), []).append(record)
     return [Group(tuple(group)) for group in groups.values()]
 

@@ -195,12 +195,9 @@ class _Process:
         outcome = dict(self.outcome) or {"status": "crash", "message": self._last_words()}
         offsets = outcome.pop("offsets", None)
         record = replace(self.run.record, **outcome)
-        record = replace(record, bound=max(record.bound, self.run.record.bound))
-        if record.planned:
-            assert record.peak is not None
+        record = record.bounded(max(record.bound, self.run.record.bound))
+        if record.planned and record.peak is not None:
             self._note(record.wall, record.peak)
-            status = "optimal" if record.peak == record.bound else "feasible"
-            record = replace(record, status=status)
         return replace(record, curve=tuple(self.curve)), offsets
 
     def _last_words(self) -> str:

@@ -6,6 +6,7 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -50,7 +51,8 @@ def work(
     if memory_limit is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
     try:
-        warm_up(solver)
+        with suppress(DsaError):  # what goes wrong will do so again
+            warm_up(solver)
         pipe.send("warm")
         result = _measured(pipe, problem, solver, time_limit)
     except tuple(_ENDINGS) as error:
