@@ -1,0 +1,140 @@
+"""Exactness, for the record: ``python -m tests.record 100000``.
+
+Random small problems, each solved by `exact` with random options from a plan without reuse, and
+compared with exhaustive search; a thousandth as many larger ones, compared with `mip` and `cp`.
+Problem i depends on i alone, so that a run can be split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from importlib.util import find_spec
+from random import Random
+
+import numpy as np
+
+from dsa import Buffer, InfeasibleError, Problem, plan
+from dsa.budget import Budget
+from dsa.presolve import solve_parts
+from dsa.proof import check
+from dsa.result import Solution
+from dsa.solvers.exact import RULES, Exact, Minimiser
+from dsa.solvers.naive import Naive
+from dsa.solvers.orders import ORDERS
+from dsa.testing import optimum
+from dsa.validation import validate
+
+SWITCHES = ("one_machine", "components", "backjumping", "nogoods", "symmetry", "proof")
+ALIGNMENTS = (1, 1, 2, 3, 4, 6)
+MEDIUM = 1000  # small problems for each larger one
+
+
+def random_problem(random: Random, count: int) -> Problem:
+    """A crowded problem of so many buffers: one of three has alignments, one of three pins."""
+    aligned, pinned, steps = random.random() < 1 / 3, random.random() < 1 / 3, random.randint(3, 8)
+    rows: list[Buffer] = []
+    for _ in range(count):
+        lower = random.randrange(steps)
+        upper = random.randint(lower + 1, steps)
+        alignment = random.choice(ALIGNMENTS) if aligned else 1
+        offset = alignment * random.randrange(8) if pinned and random.random() < 0.3 else None
+        row = Buffer(lower, upper, random.randint(1, 6), alignment=alignment, offset=offset)
+        rows += [] if any(_clash(row, other) for other in rows) else [row]
+    return Problem(rows)
+
+
+def _clash(a: Buffer, b: Buffer) -> bool:
+    if a.offset is None or b.offset is None:
+        return False
+    together = a.lower < b.upper and b.lower < a.upper
+    return together and a.offset < b.offset + b.size and b.offset < a.offset + a.size
+
+
+def random_solver(random: Random) -> Exact:
+    """Each switch on or off, one rule, one order."""
+    return Exact(
+        rules=(random.choice(sorted(RULES)),),
+        orders=(random.choice(sorted(ORDERS.keys() - {"given"})),),
+        guided=random.randint(0, 1),
+        seed=random.randrange(10),
+        accelerate=False,
+        **{name: random.random() < 0.5 for name in SWITCHES},
+    )
+
+
+def searched_from_the_worst(problem: Problem, solver: Exact) -> Solution:
+    """The search starts from a plan without reuse, so that it has to work."""
+    return solve_parts(
+        lambda part, share: Minimiser(
+            solver, part.problem, share, np.asarray(Naive()(part.problem, share).offsets)
+        ).run(),
+        problem,
+        Budget(),
+    )
+
+
+def compare_small(i: int) -> Counter[str]:
+    """Problem i: peak, bound, proof and refusal against exhaustive search; what was compared."""
+    random = Random(i)
+    problem, solver = random_problem(random, random.randint(2, 7)), random_solver(random)
+    best = optimum(problem)
+    found = searched_from_the_worst(problem, solver)
+    assert not validate(found.offsets, problem), (i, solver)
+    assert found.peak(problem) == best >= (found.lower_bound or 0), (i, solver)
+    if found.proof is not None:
+        assert check(problem, found.proof) == found.lower_bound, (i, solver)
+    capacity = best + random.randint(-2, 1)
+    try:
+        fits = plan(problem, solver, capacity=max(capacity, 0)).peak == best
+    except InfeasibleError:
+        fits = False
+    assert fits == (capacity >= best), (i, solver)
+    return Counter(
+        small=1,
+        above_load=best > problem.load,
+        proofs=found.proof is not None,
+        infeasible=not fits,
+        aligned="alignment" in problem.features,
+        pinned="pins" in problem.features,
+    )
+
+
+def compare_medium(i: int) -> Counter[str]:
+    """Problem i, larger: `exact`, `mip` and `cp` prove the same optimum."""
+    problem = random_problem(Random(-i - 1), 12)
+    best = plan(problem, "exact")
+    assert best.status == "optimal", i
+    counts = Counter(medium=1)
+    for name, module in (("mip", "pulp"), ("cp", "ortools")):
+        if find_spec(module):
+            other = plan(problem, name, time_limit=60)
+            assert best.lower_bound <= other.peak, (i, name)
+            assert other.status != "optimal" or other.peak == best.peak, (i, name)
+            counts[f"by_{name}"] += other.status == "optimal"
+    return counts
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Compare, and print the counts; an AssertionError names the first problem that differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.record", description=__doc__)
+    parser.add_argument("count", type=int)
+    parser.add_argument("--first", type=int, default=0)
+    options = parser.parse_args(arguments)
+    counts: Counter[str] = Counter()
+    wall, cpu = time.time(), time.process_time()
+    for i in range(options.first, options.first + options.count):
+        counts += compare_small(i)
+        if i % MEDIUM == 0:
+            counts += compare_medium(i)
+        if (i + 1) % 5000 == 0 or i + 1 == options.first + options.count:
+            took = f"{time.process_time() - cpu:.0f} s of cpu, {time.time() - wall:.0f} s"
+            sys.stdout.write(f"{i + 1}: {dict(counts)}, {took}\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
