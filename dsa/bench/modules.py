@@ -1,4 +1,4 @@
-"""Three small modules of PyTorch to be planned and run: of convolutions, attention, branches."""
+"""Small modules of PyTorch to be planned and run: convolutions, attention, branches, pixels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dsa.bench.sources import require
 
-__all__ = ["MODULES", "branches", "convolutional", "transformer"]
+__all__ = ["MODULES", "branches", "convolutional", "pixels", "transformer"]
 
 
 def convolutional(channels: int = 32, width: int = 56, blocks: int = 4) -> tuple[Any, Any]:
@@ -85,8 +85,26 @@ def branches(channels: int = 32, width: int = 56, blocks: int = 3) -> tuple[Any,
     return module, torch.randn(1, channels, width, width)
 
 
+def pixels(width: int = 1448, blocks: int = 2) -> tuple[Any, Any]:
+    """Arithmetic on every pixel of a large image: much memory, little to compute."""
+    torch = require("torch", "building modules")
+
+    class Tone(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def forward(self, x: Any) -> Any:
+            for _ in range(blocks):
+                grey = x.mean(1, keepdim=True)
+                light = torch.clamp(x * 1.25 - grey * 0.25, 0, 1)
+                dark = torch.clamp(x * 0.75 + 0.125, 0, 1)
+                x = light * grey + dark * (1 - grey)
+            return x.mean((2, 3))
+
+    torch.manual_seed(7)
+    return Tone().eval(), torch.rand(1, 4, width, width)
+
+
 MODULES: dict[str, Callable[..., tuple[Any, Any]]] = {
     "convolutional": convolutional,
     "transformer": transformer,
     "branches": branches,
+    "pixels": pixels,
 }

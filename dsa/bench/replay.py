@@ -1,0 +1,378 @@
+"""Does a plan pay at run time? ``python -m dsa.bench.replay``, or ``dsa bench replay``.
+
+Two tables in Markdown. *Traffic*: what the allocator alone costs. The allocations and frees of a
+recorded model, in their order, with a byte of every page touched, as compiled code (which needs the
+extra ``fast``). *Models*: what is left of that in a run that computes. Each model runs by the
+ordinary allocator, by others that are on this machine (LD_PRELOAD), and out of an arena.
+
+Every line is a process of its own. In it 1, 2, ... threads run the model at the same time, each by
+itself, on one core at most. Latency is wall time of one run: median and 99th percentile of all
+runs of all threads. CPU is what the process spent for each run, kernel included. Memory is the peak
+resident set above that before the first run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import os
+import pickle
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dsa.bench.modules import MODULES
+from dsa.bench.networks import NETWORKS, Ordinary, Planned, planned
+from dsa.errors import DsaError
+from dsa.io import load
+from dsa.planner import plan
+from dsa.problem import Problem
+from dsa.replay import Arena
+
+__all__ = ["main"]
+
+TRACES = (
+    *("infer-resnet50-b1", "infer-bert-base-b1", "infer-densenet121-b1"),
+    "eager-gpt2-small4-generate-short",
+)
+LIBRARIES = {  # the allocators to preload, and what their libraries are called
+    "jemalloc": "libjemalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+    "mimalloc": "libmimalloc.so.2",
+}
+FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", f"/usr/lib/{platform.machine()}-linux-gnu")
+ORDINARY, ARENA = "ordinary", "arena"
+PAGE, MIB = 4096, 2**20
+COLUMNS = ("model", "memory", "threads", "median ms", "p99 ms", "CPU ms", "peak MiB", "plan MiB")
+
+
+class Job(NamedTuple):
+    """What one process measures.
+
+    Parameters
+    ----------
+    kind
+        ``"traffic"``, ``"numpy"`` or ``"torch"``.
+    model
+        Its name.
+    memory
+        ``"arena"``, ``"ordinary"``, or an allocator that has been preloaded.
+    threads
+        Numbers of threads, one after another.
+    runs
+        Of each thread.
+    file
+        What the parent left: of a network, with its plan.
+    """
+
+    kind: str
+    model: str
+    memory: str
+    threads: Sequence[int]
+    runs: int
+    file: str
+
+
+class Measured(NamedTuple):
+    """What a process measured with one number of threads: seconds, and bytes."""
+
+    threads: int
+    latencies: Sequence[float]
+    cpu: float
+    peak: int
+    planned: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the tables; the exit code is 0."""
+    parser = argparse.ArgumentParser(
+        prog="dsa bench replay",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--kinds", nargs="+", default=list(_RUNNERS), choices=list(_RUNNERS), help="of tables")
+    add("--models", nargs="+", metavar="NAME", help="default: all")
+    add("--memories", nargs="+", metavar="NAME", help="default: ordinary, those found, arena")
+    add("--threads", nargs="+", type=int, default=[1, 2, 4], metavar="N")
+    add("--runs", type=int, default=100, metavar="N", help="of each thread in each round")
+    add("--rounds", type=int, default=2, metavar="N", help="of all processes, in turn")
+    add("--job", help=argparse.SUPPRESS)  # what this program starts itself with
+    options = parser.parse_args(arguments)
+    write = sys.stdout.write
+    if options.job is not None:
+        for measured in _measure(Job(*json.loads(options.job))):
+            write(json.dumps(measured) + "\n")
+        return 0
+    write(f"{_machine()}\n\nCommand: `{parser.prog} {shlex.join(arguments or sys.argv[1:])}`\n")
+    for kind in options.kinds:
+        missing = [name for name in _NEEDS[kind] if find_spec(name) is None]
+        if missing:
+            write(f"\n{kind}: left out, it needs {', '.join(missing)}\n")
+            continue
+        write(f"\n## {kind}\n\n| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}\n")
+        for model in _MODELS[kind]:
+            if options.models is None or model in options.models:
+                write("".join(f"| {' | '.join(row)} |\n" for row in _compare(kind, model, options)))
+                sys.stdout.flush()
+    return 0
+
+
+# -- all processes of a model -----------------------------------------------------------------
+
+
+def _compare(kind: str, model: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:
+    """Rows of the table: each memory with each number of threads."""
+    memories = [ORDINARY, *_found(), ARENA] if options.memories is None else options.memories
+    results: dict[tuple[int, str], list[Measured]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "model.pickle")
+        if kind == "numpy":
+            network = _network(model)
+            Path(file).write_bytes(pickle.dumps((planned(network), network)))
+        for _ in range(options.rounds):
+            for memory in memories:
+                job = Job(kind, model, memory, options.threads, options.runs, file)
+                for measured in _run_process(job):
+                    results[measured.threads, memory].append(measured)
+    for threads in options.threads:
+        for memory in memories:
+            yield _row(model, memory, threads, results[threads, memory])
+
+
+def _row(model: str, memory: str, threads: int, results: Sequence[Measured]) -> Sequence[str]:
+    latencies = np.concatenate([result.latencies for result in results])
+    half, most = 1000 * np.percentile(latencies, (50, 99))
+    cpu = 1000 * float(np.median([result.cpu for result in results]))
+    peak = float(np.median([result.peak for result in results])) / MIB
+    whole = results[0].planned * threads / MIB if memory == ARENA else 0
+    numbers = (f"{half:.3f}", f"{most:.3f}", f"{cpu:.3f}", f"{peak:.1f}")
+    return (model, memory, str(threads), *numbers, f"{whole:.1f}" if whole else "")
+
+
+def _found() -> dict[str, Path]:
+    """The allocators of this machine that can be preloaded."""
+    paths = {
+        name: next((path for folder in FOLDERS if (path := Path(folder, file)).exists()), None)
+        for name, file in LIBRARIES.items()
+    }
+    return {name: path for name, path in paths.items() if path is not None}
+
+
+def _run_process(job: Job) -> Iterator[Measured]:
+    """Start a process under the allocator that the job names, and read what it measures."""
+    single = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = {**os.environ, **single}
+    if job.memory not in (ORDINARY, ARENA):
+        if job.memory not in _found():
+            raise DsaError(f"no allocator {job.memory!r} on this machine; found {list(_found())}")
+        environment["LD_PRELOAD"] = str(_found()[job.memory])
+    command = [sys.executable, "-W", "ignore", "-m", __spec__.name, "--job", json.dumps(job)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DsaError(f"{job.kind} {job.model} with {job.memory} failed:\n{done.stderr}")
+    for line in done.stdout.splitlines():
+        if line.startswith("["):
+            yield Measured(*json.loads(line))
+
+
+def _machine() -> str:
+    """Where and when this is measured."""
+    cpu = platform.processor() or platform.machine()
+    for line in _lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+    packages = (name for names in _NEEDS.values() for name in names if find_spec(name))
+    versions = [f"{name} {sys.modules[name].__version__}" for name in packages if _imported(name)]
+    return (
+        f"{cpu}, {os.cpu_count()} cores; {platform.system()} {platform.release()}, "
+        f"{' '.join(platform.libc_ver())}; Python {platform.python_version()}, "
+        f"{', '.join([f'numpy {np.__version__}', *versions])}; {datetime.now(UTC):%Y-%m-%d}"
+    )
+
+
+def _imported(name: str) -> bool:
+    __import__(name)
+    return True
+
+
+# -- the process that measures ----------------------------------------------------------------
+
+
+def _measure(job: Job) -> Iterator[Measured]:
+    """Run a model by more and more threads."""
+    preloaded = os.environ.get("LD_PRELOAD", "")
+    if not any(Path(preloaded).name.split(".so")[0] in line for line in _lines("/proc/self/maps")):
+        raise DsaError(f"{preloaded} is not loaded")
+    run, planned_bytes = _RUNNERS[job.kind](job)
+    gc.collect()
+    before = _begin_peak()
+    for threads in job.threads:
+        begun = time.process_time()
+        latencies = _run_threads(run, threads, job.runs)
+        cpu = (time.process_time() - begun) / (threads * (job.runs + 1))
+        yield Measured(threads, latencies, cpu, _status("VmHWM") - before, planned_bytes)
+
+
+def _run_threads(run: Callable[[], object], threads: int, runs: int) -> list[float]:
+    """Wall times of all runs of all threads, which begin together when all are warm."""
+    ready = threading.Barrier(threads)
+
+    def work() -> list[float]:
+        try:
+            run()
+        finally:  # nobody waits for a thread that failed
+            ready.wait()
+        latencies = []
+        for _ in range(runs):
+            begun = time.perf_counter()
+            run()
+            latencies.append(time.perf_counter() - begun)
+        return latencies
+
+    with ThreadPoolExecutor(threads) as pool:
+        futures = [pool.submit(work) for _ in range(threads)]
+        return [latency for future in futures for latency in future.result()]
+
+
+def _begin_peak() -> int:
+    """Forget the peak of the resident set so far, and say what the set is now."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)  # what setting up left behind
+    Path("/proc/self/clear_refs").write_text("5")
+    return _status("VmRSS")
+
+
+def _status(field: str) -> int:
+    """Bytes that Linux reports of this process."""
+    (line,) = (line for line in _lines("/proc/self/status") if line.startswith(f"{field}:"))
+    return 1024 * int(line.split()[1])
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text("utf-8", "replace").splitlines()
+
+
+# -- models -----------------------------------------------------------------------------------
+
+
+def _network(name: str) -> Any:
+    return next(n for n in NETWORKS if type(n).__name__.lower() == name)
+
+
+def _numpy(job: Job) -> tuple[Callable[[], object], int]:
+    """A network of `dsa.bench.networks`."""
+    arena, network = pickle.loads(Path(job.file).read_bytes())
+
+    def run() -> None:
+        with arena.run():
+            network(Planned(arena))
+
+    return (run if job.memory == ARENA else lambda: network(Ordinary())), arena.plan.peak
+
+
+def _torch(job: Job) -> tuple[Callable[[], object], int]:
+    """A module of `dsa.bench.modules`: its graph, rewritten or not."""
+    import torch
+
+    from dsa.bench.planned import PlannedModule
+
+    torch.set_num_threads(1)
+    module, x = MODULES[job.model]()
+    ours = PlannedModule(module, (x,))
+    run = ours if job.memory == ARENA else ours.ordinary
+    return lambda: run(x), ours.arena.plan.peak
+
+
+def _traffic(job: Job) -> tuple[Callable[[], object], int]:
+    """The allocations and frees of a trace, and a byte written to each page, compiled."""
+    from numba import njit
+
+    problem = load(job.model)
+    arena = Arena(plan(problem, alignment=64))
+    begins, buffer = _events(problem)
+    size = problem.size
+    malloc, free, memset = _functions()
+
+    @njit(nogil=True)  # type: ignore[untyped-decorator]
+    def ordinary(address: Any) -> None:
+        for event in range(len(buffer)):
+            at = buffer[event]
+            if begins[event]:
+                address[at] = malloc(size[at])
+                for page in range(0, size[at], PAGE):
+                    memset(address[at] + page, 1, 1)
+            else:
+                free(address[at])
+
+    @njit(nogil=True)  # type: ignore[untyped-decorator]
+    def planned(address: Any) -> None:
+        for event in range(len(buffer)):
+            at = buffer[event]
+            if begins[event]:
+                for page in range(0, size[at], PAGE):
+                    memset(address[at] + page, 1, 1)
+
+    local = threading.local()
+
+    def run_planned() -> None:
+        if not hasattr(local, "address"):
+            local.block = arena.view(problem.ids[0], 0)
+            base = local.block.ctypes.data - arena.plan.offsets[0]
+            local.address = arena.plan.offsets_array + base
+        planned(local.address)
+
+    run = run_planned if job.memory == ARENA else lambda: ordinary(np.empty(len(problem), np.int64))
+    return run, arena.plan.peak
+
+
+def _events(problem: Problem) -> tuple[Any, Any]:
+    """Allocations and frees in order of time, frees first: which of them they are, and whose."""
+    n = len(problem)
+    step = np.concatenate([problem.upper, problem.lower])
+    begins = np.repeat([False, True], n)
+    order = np.lexsort((begins, step))
+    return begins[order], np.tile(np.arange(n), 2)[order]
+
+
+def _functions() -> tuple[Any, Any, Any]:
+    """The allocator of this process, as functions of integers."""
+    library = ctypes.CDLL(None)
+    malloc, free, memset = library.malloc, library.free, library.memset
+    number = ctypes.c_ssize_t
+    malloc.argtypes, malloc.restype = [number], number
+    free.argtypes, free.restype = [number], None
+    memset.argtypes, memset.restype = [number, ctypes.c_int, number], number
+    return malloc, free, memset
+
+
+_RUNNERS: dict[str, Callable[[Job], tuple[Callable[[], object], int]]] = {
+    "traffic": _traffic,
+    "numpy": _numpy,
+    "torch": _torch,
+}
+_NEEDS = {"traffic": ["numba"], "numpy": [], "torch": ["torch"]}
+_MODELS = {
+    "traffic": list(TRACES),
+    "numpy": [type(network).__name__.lower() for network in NETWORKS],
+    "torch": list(MODULES),
+}
+
+if __name__ == "__main__":
+    sys.exit(main())
