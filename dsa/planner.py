@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ def plan(
     constraints: Constraints | None = None,
     time_limit: float | None = None,
     target: int | None = None,
+    hint: Plan | Mapping[Any, int] | None = None,
     progress: Callable[[Progress], None] | None = None,
     **options: Any,
 ) -> Plan:
@@ -57,6 +58,10 @@ def plan(
         to the solver.
     target
         Peak that is good enough; the lower bound if None.
+    hint
+        An earlier plan, or offsets by id: of plans that are as low, one that keeps many of these
+        offsets. Ids that the problem does not have are ignored; ``stats["kept"]`` counts the
+        buffers kept.
     progress
         Called with a `Progress` whenever a solver has a better plan.
     **options
@@ -95,9 +100,7 @@ def plan(
 because of the load at step 1 (2 buffers)
     """
     budget = Budget(time_limit=time_limit, progress=progress)
-    problem = Problem(
-        intervals, capacity=capacity, alignment=alignment, constraints=constraints
-    )
+    problem = Problem(intervals, capacity=capacity, alignment=alignment, constraints=constraints)
     configured = build(solver, options)
     check(configured, problem)
     bound = lower_bound(problem)
@@ -108,6 +111,8 @@ because of the load at step 1 (2 buffers)
         wanted = min(wanted, problem.capacity)  # what does not fit is not good enough
     budget = replace(budget, target=max(wanted, bound.value))
     solution = _solve(configured, problem, budget)
+    if hint is not None:
+        solution = _follow(problem, solution, hint, budget)
     if solution.lower_bound is not None and solution.lower_bound > bound.value:
         bound = Bound(solution.lower_bound, "search")
     result = Plan(
@@ -129,6 +134,27 @@ because of the load at step 1 (2 buffers)
             capacity=problem.capacity,
         )
     return result
+
+
+def _follow(
+    problem: Problem,
+    solution: Solution,
+    hint: Plan | Mapping[Any, int],
+    budget: Budget,
+) -> Solution:
+    """The solution, or one no higher that is nearer to an earlier plan."""
+    from dsa.solvers.hints import follow, kept, read_hint
+
+    if isinstance(hint, Plan):
+        hint = dict(zip(hint.problem.ids, hint.offsets, strict=True))
+    if not isinstance(hint, Mapping):
+        raise TypeError(f"hint must be a Plan or a mapping from id to offset, got {hint!r}")
+    wishes = read_hint(problem, hint)
+    offsets = np.asarray(solution.offsets, np.int64)
+    if not validate(offsets, problem.with_capacity(None)):  # otherwise the solver is to blame
+        offsets = follow(problem, offsets, wishes, budget)
+    stats = {**solution.stats, "kept": kept(problem, offsets, wishes)}
+    return replace(solution, offsets=offsets, stats=stats)
 
 
 def _solve(solver: Solver, problem: Problem, budget: Budget) -> Solution:

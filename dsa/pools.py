@@ -126,7 +126,7 @@ def plan_pools(
     intervals: Intervals,
     pools: Iterable[Pool],
     *,
-    prefer: Mapping[Hashable, Sequence[Hashable]] | None = None,
+    prefer: Mapping[Any, Sequence[Hashable]] | None = None,
     spill: Spill = "in-order",
     solver: str | Solver = "auto",
     alignment: int = 1,
@@ -201,7 +201,7 @@ class _Choices:
 
     problem: Problem
     pools: tuple[Pool, ...]
-    prefer: Mapping[Hashable, Sequence[Hashable]]
+    prefer: Mapping[Any, Sequence[Hashable]]
     number: dict[Hashable, int] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,83 @@
+"""Planning again near an earlier plan."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsa import Buffer, InvalidProblemError, Problem, load, plan
+from dsa.testing import problems
+
+
+@given(problem=problems(max_buffers=8), name=st.sampled_from(["greedy-by-size", "exact"]))
+@settings(max_examples=40, deadline=None)
+def test_a_plan_of_the_same_problem_is_kept_whole(problem: Problem, name: str) -> None:
+    """Where nothing has changed, nothing moves."""
+    problem = problem.with_capacity(None)
+    options: dict[str, Any] = {"nodes": 1000} if name == "exact" else {}
+    before = plan(problem, name, **options)
+    after = plan(problem, name, hint=before, **options)
+    assert after.offsets == before.offsets
+    assert after.stats["kept"] == int((problem.size > 0).sum())
+
+
+@given(
+    problem=problems(max_buffers=7),
+    wishes=st.lists(st.none() | st.integers(0, 40), min_size=7, max_size=7),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_hint_never_costs_anything(problem: Problem, wishes: list[int | None]) -> None:
+    """The plan is valid and no higher, and no fewer wishes are met by chance."""
+    problem = problem.with_capacity(None)
+    hint = {id: wish for id, wish in zip(problem.ids, wishes, strict=False) if wish is not None}
+    without, with_hint = plan(problem, "greedy"), plan(problem, "greedy", hint=hint)
+    assert with_hint.validate() == ()
+    assert with_hint.peak <= without.peak
+    met = sum(hint.get(b.id) == offset and b.size > 0 for b, offset in without)
+    assert with_hint.stats["kept"] >= met
+
+
+def test_of_small_problems_all_that_can_stay_does() -> None:
+    """Three buffers of one size live together: any order of them is as good, so the hint wins."""
+    rows = [Buffer(0, 2, 8, id=id) for id in "abc"]
+    for offsets in product((0, 8, 16), repeat=3):
+        if len(set(offsets)) == 3:
+            p = plan(rows, hint=dict(zip("abc", offsets, strict=True)))
+            assert p.offsets == offsets
+
+
+def test_a_small_change_moves_little() -> None:
+    """One buffer of a real model lives a step longer: almost all others stay."""
+    model = load("infer-resnet50-b1")
+    before = plan(model)
+    upper = model.upper.copy()
+    upper[100] += 1
+    columns = model.columns() | {"upper": upper}
+    after = plan(Problem.from_columns(**columns), hint=before)
+    moved = np.count_nonzero(after.offsets_array != before.offsets_array)
+    assert after.status == "optimal"
+    assert moved <= len(model) // 50
+
+
+def test_what_is_gone_or_unknown_is_no_matter() -> None:
+    """A hint may name buffers that the problem does not have, and leave others out."""
+    p = plan([Buffer(0, 1, 8, id="new"), Buffer(0, 1, 8, id="old")], hint={"old": 0, "gone": 64})
+    assert (p["old"], p["new"], p.stats["kept"]) == (0, 8, 1)
+
+
+@pytest.mark.parametrize("wish", [-1, 1.5, "0", True, 2**62])
+def test_a_wish_must_be_an_offset(wish: Any) -> None:
+    """The error names the buffer and the value."""
+    with pytest.raises(InvalidProblemError, match="hint: buffer 'a' cannot be wished at"):
+        plan([Buffer(0, 1, 8, id="a")], hint={"a": wish})
+
+
+def test_a_hint_is_a_plan_or_a_mapping() -> None:
+    """A list of offsets might belong to another order of buffers."""
+    with pytest.raises(TypeError, match="a Plan or a mapping"):
+        plan([(0, 1, 8)], hint=[0])  # type: ignore[arg-type]
