@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from dsa import Problem, solvers
+from dsa.bench import instances
+from dsa.bench.album import pictures
 from dsa.bench.cli import main, solver_named
+from dsa.bench.gate import changes
 from dsa.bench.instances import Instance, find
 from dsa.bench.records import Record, read
+from dsa.bench.report import agreed
 from dsa.bench.runner import Limits, plan_runs, run
 from dsa.budget import Budget
 from dsa.errors import DsaError, FileFormatError, InvalidProblemError, UnsupportedError
@@ -241,3 +246,183 @@ def test_a_solver_that_does_not_exist_is_refused(name: str) -> None:
     """With a message, before anything runs."""
     with pytest.raises(DsaError):
         main(["run", "-s", name])
+
+
+# -- plans, reports, the registry ---------------------------------------------------------------
+
+
+@pytest.fixture
+def measured(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """A file of records of three solvers, and a folder of plans beside it."""
+    path = tmp_path / "records.jsonl"
+    chosen = ["-s", "naive", "-s", "exact", "-s", f"{__name__}:Stacked:how=badly"]
+    plans = ["--plans", str(tmp_path / "plans"), "-o", str(path)]
+    assert main(["run", str(folder), *chosen, *plans]) == 0
+    capsys.readouterr()
+    return path
+
+
+def test_best_and_worst_plans_are_kept(measured: Path) -> None:
+    """Of each instance, as files that can be read and validated."""
+    drawn = dict(pictures(measured.parent / "plans"))
+    assert [plan.peak for plan in drawn.values()] == [16, 24, 110, 110]
+    assert list(drawn)[:2] == [
+        "mine-two: the best plan, 16 B (exact)",
+        "mine-two: the worst plan, 24 B, 1.50 times (naive)",
+    ]
+    assert all(not plan.validate() for plan in drawn.values())
+
+
+def test_a_page_holds_everything(measured: Path, tmp_path: Path) -> None:
+    """Self-contained, well formed, each instance and solver named, plans drawn."""
+    out = tmp_path / "page.html"
+    assert main(["report", str(measured), "--plans", str(tmp_path / "plans"), "-o", str(out)]) == 0
+    text = out.read_text("utf-8")
+    assert text.count("<svg") == text.count("</svg>")
+    assert 'class="dsa-plan"' in text
+    for needed in ("mine/one", "mine/two", "naive", "exact", "invalid", "Measured on"):
+        assert needed in text
+    for outside in ("http:", "https:", "src=", "<script", "<link"):
+        assert outside not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_report_is_made_of_records_alone(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table on standard output and in a file are the same."""
+    out = tmp_path / "table.md"
+    assert main(["report", str(measured), "-o", str(out)]) == 0
+    assert main(["report", str(measured)]) == 0
+    assert capsys.readouterr().out == out.read_text("utf-8")
+
+
+def test_no_records_give_a_page_and_a_table(tmp_path: Path) -> None:
+    """Nothing divides by their number."""
+    empty = tmp_path / "none.jsonl"
+    empty.write_text("")
+    for name in ("page.html", "table.md"):
+        assert main(["report", str(empty), "-o", str(tmp_path / name)]) == 0
+
+
+def test_all_records_of_a_problem_get_its_best_bound() -> None:
+    """What one solver proved makes another's plan optimal."""
+    common = {"status": "feasible", "peak": 9}
+    low = Record("a", "f", 1, 8, "greedy", bound=8, **common)  # type: ignore[arg-type]
+    high = Record("a", "f", 1, 8, "exact", bound=9, **common)  # type: ignore[arg-type]
+    assert [r.status for r in agreed([low, high])] == ["optimal", "optimal"]
+
+
+def test_the_registry_takes_what_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """A lower peak with a valid plan, a higher bound; and it can be read again."""
+    path = tmp_path / "registry.csv"
+    path.write_text("name,fingerprint,buffers,load,best,best_from,bound,bound_from\n")
+    monkeypatch.setattr(instances, "REGISTRY", path)
+    instances.registry.cache_clear()
+    try:
+        assert main(["run", str(folder), "-s", "exact", "-s", "naive", "--improve"]) == 0
+        instances.registry.cache_clear()
+        rows = list(instances.registry().values())
+    finally:
+        instances.registry.cache_clear()
+    assert [(row.name, row.best, row.bound, row.bound_from) for row in rows] == [
+        ("mine/one", 110, 110, "load"),
+        ("mine/two", 16, 16, "load"),
+    ]
+    assert rows[1].best_from.startswith("Exact(")
+
+
+def test_an_invalid_plan_does_not_enter_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the record says."""
+    monkeypatch.setattr(instances, "registry", dict)
+    record = Record("one", ONE.fingerprint, 2, 110, "x", status="optimal", peak=60, bound=60)
+    assert not instances.improve(record, Instance("one", ONE), np.array([0, 0]))
+
+
+def test_the_registry_agrees_with_what_is_bundled() -> None:
+    """Each model that comes with the library is in it, with its load, and no bound above a peak."""
+    for instance in find(["models"]):
+        known = instance.known
+        assert known is not None, instance.name
+        assert known.buffers == len(instance.problem)
+        assert instance.problem.load == known.load <= known.bound <= known.best
+
+
+# -- the gate -----------------------------------------------------------------------------------
+
+PAST = Record(
+    *("a", "f", 3, 100, "auto"),
+    status="feasible",
+    peak=110,
+    bound=100,
+    cpu=1.0,
+    reference=0.1,
+)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({}, []),
+        ({"peak": 111}, ["worse: a, auto: peak 110 -> 111"]),
+        ({"peak": 109}, ["better: a, auto: peak 110 -> 109"]),
+        ({"bound": 99}, ["worse: a, auto: bound 100 -> 99"]),
+        ({"status": "crash", "message": "boom"}, ["worse: a, auto: feasible -> crash boom"]),
+        ({"cpu": 3.9}, []),
+        ({"cpu": 4.1}, ["worse: a, auto: 4.1 times the cost"]),
+        ({"cpu": 4.1, "reference": 0.41}, []),
+        ({"cpu": 0.2}, ["better: a, auto: 0.2 times the cost"]),
+        ({"fingerprint": "g", "peak": 200}, []),
+    ],
+)
+def test_the_gate_tells_what_changed(now: dict[str, Any], said: list[str]) -> None:
+    """Quality exactly, cost in units of the reference, and only for what both have."""
+    assert [str(change) for change in changes([PAST], [replace(PAST, **now)])] == said
+
+
+def test_compare_fails_if_something_is_worse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the lines that got worse first."""
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text(PAST.line + "\n")
+    new.write_text(replace(PAST, peak=120, bound=105).line + "\n")
+    assert main(["compare", str(old), str(new)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "worse: a, auto: peak 110 -> 120",
+        "better: a, auto: bound 100 -> 105",
+        "1 runs: 1 worse, 1 better",
+    ]
+    assert main(["compare", str(new), str(old)]) == 1
+    assert main(["compare", str(old), str(old)]) == 0
+
+
+def test_check_runs_the_baseline_again(
+    measured: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A record that claims more than the solver gives is a line that got worse."""
+    claims = [replace(r, instance=str(folder / f"{r.instance[-3:]}.csv")) for r in read(measured)]
+    claims = [r for r in claims if r.instance.endswith("one.csv")]
+    measured.write_text("".join(record.line + "\n" for record in claims))
+    assert main(["check", "--baseline", str(measured), "--tolerance", "1000"]) == 0
+    boast = [replace(record, peak=100) if record.planned else record for record in claims]
+    measured.write_text("".join(record.line + "\n" for record in boast))
+    assert main(["check", "--baseline", str(measured), "--tolerance", "1000"]) == 1
+    assert "naive: peak 100 -> 110" in capsys.readouterr().out
+
+
+def test_check_of_nothing_is_a_mistake(measured: Path) -> None:
+    """An instance that the baseline does not have."""
+    with pytest.raises(DsaError, match="has no run of nowhere"):
+        main(["check", "nowhere", "--baseline", str(measured)])
+
+
+def test_list_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    """Instances with their bests and bounds, families, peers."""
+    assert main(["list", "above-load:8:0"]) == 0
+    assert "| above-load:8:0 | 8 |" in capsys.readouterr().out
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "| packing | A full rectangle" in out
+    assert "| minimalloc | needs :path=PROGRAM |" in out

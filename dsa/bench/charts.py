@@ -40,11 +40,9 @@ class Look:
     def label(self) -> str:
         """``omnimalloc:allocator=omni`` without the names of options whose value says enough."""
         name, *options = self.name.rsplit("/", 1)[-1].split(":")
-        pairs = (option.partition("=") for option in options)
-        told = (
-            f"{key}={v}" if v in ("true", "false") or not v.isalpha() else v for key, _, v in pairs
-        )
-        return " ".join([name, *told])
+        told = (option.partition("=") for option in options)
+        words = (f"{key}={v}" if v in ("true", "false") else v for key, _, v in told)
+        return " ".join([name, *words])
 
     @property
     def classes(self) -> str:

@@ -220,12 +220,15 @@ def _medians(groups: Iterable[Group]) -> Iterator[Point]:
 
 
 def _hard(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[tuple[str, str]]:
-    """Charts of the four instances on which the longest curves were recorded."""
-    curves = [group for group in groups if group.planned and len(group.records[0].curve) > 2]
-    lengths: dict[str, int] = {}
-    for group in curves:
-        lengths[group.instance] = max(lengths.get(group.instance, 0), len(group.records[0].curve))
-    for instance in sorted(lengths, key=lambda name: -lengths[name])[:4]:
+    """Charts of the four instances on which the peak of some solver of ours fell furthest."""
+    falls: dict[str, float] = {}
+    for group in groups:
+        record = group.records[0]
+        if group.planned and len(record.curve) > 2:
+            (_, first), (_, last) = record.curve[0], record.curve[-1]
+            fall = (first - last) / record.bound
+            falls[group.instance] = max(falls.get(group.instance, 0.0), fall)
+    for instance in sorted(falls, key=lambda name: -falls[name])[:4]:
         mine = [group for group in groups if group.instance == instance and group.planned]
         seconds = [s for group in mine for s, _ in group.records[0].curve]
         axis = Axis.decades("seconds", seconds, 1e-3)

@@ -141,14 +141,16 @@ class OrTools(Solver):
         from ortools.sat.python import cp_model
 
         model = cp_model.CpModel()
-        unit, rows = _rows(problem)
+        unit, rows = _rows(problem, aligned=True)
         listed = list(rows)
-        ceiling = sum(size + max(pin, 0) for *_, size, pin in listed)
+        alignment = (problem.alignment // unit).tolist()
+        ceiling = sum(size + alignment[i] + max(pin, 0) for i, _, _, size, pin in listed)
         peak = model.new_int_var(-(-budget.target // unit), ceiling, "peak")
         offsets, taken, live = {}, {}, {}
         for i, lower, upper, size, pin in listed:
             low, high = (0, ceiling - size) if pin == FREE else (pin, pin)
-            offsets[i] = model.new_int_var(low, high, "")
+            step = model.new_int_var(low // alignment[i], high // alignment[i], "")
+            offsets[i] = alignment[i] * step
             taken[i] = model.new_fixed_size_interval_var(offsets[i], size, "")
             live[i] = model.new_fixed_size_interval_var(lower, upper - lower, "")
             model.add(offsets[i] + size <= peak)
@@ -362,20 +364,26 @@ def _seconds(budget: Budget) -> float | None:
     return None if budget.time_limit is None else budget.remaining()
 
 
-def _rows(problem: Problem) -> tuple[int, Iterator[tuple[int, int, int, int, int]]]:
+def _rows(
+    problem: Problem, aligned: bool = False
+) -> tuple[int, Iterator[tuple[int, int, int, int, int]]]:
     """A unit, and (position, lower, upper, size, pin) of each buffer that has a size, in units.
 
-    The unit is the alignment if all share one, otherwise the greatest common divisor of the
-    sizes. Lifetimes are those of the sections, which no planner can tell from steps.
+    The unit divides all pins, and all alignments if the peer is able to honour them (`aligned`).
+    Otherwise it is a multiple of the one that all buffers share, and sizes are rounded up to it.
+    Lifetimes are those of the sections, which no planner can tell from steps.
     """
     solid = np.flatnonzero(problem.size)
     distinct = np.unique(problem.alignment[solid])
-    if len(distinct) > 1:
-        raise UnsupportedError("it knows no alignments, and these buffers have different ones")
     pins = problem.pin[solid]
     pinned = pins != FREE
     unit = int(np.gcd.reduce(np.concatenate([problem.size[solid], pins[pinned]])))
-    unit = max(unit, int(distinct[0])) if unit % distinct[0] == 0 else int(distinct[0])
+    if aligned:
+        unit = int(np.gcd.reduce(distinct, initial=unit))
+    elif len(distinct) > 1:
+        raise UnsupportedError("it knows no alignments, and these buffers have different ones")
+    elif unit % distinct[0] != 0:
+        unit = int(distinct[0])
     columns: tuple[IntArray, ...] = (
         solid,
         problem.sections.start[solid],

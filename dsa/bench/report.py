@@ -134,7 +134,7 @@ def losses(groups: Sequence[Group], is_peer: Callable[[str], bool]) -> list[Loss
 def markdown(records: Sequence[Record]) -> str:
     """The records as Markdown: one solver in full, several side by side."""
     if not records:
-        return "No records.\n"
+        return f"{origin(records)}\n"
     names = list(dict.fromkeys(record.solver for record in records))
     body = _in_full(records) if len(names) == 1 else _side_by_side(records, names)
     return f"{body}\n\n{origin(records)}\n"
@@ -211,6 +211,8 @@ def _totals(records: Sequence[Record], names: Sequence[str]) -> str:
 
 def origin(records: Sequence[Record]) -> str:
     """Where and with what the figures were measured, and with which time limit."""
+    if not records:
+        return "Nothing has been measured."
     record = records[0]
     versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
     return f"Measured on {record.machine}, with {versions}; {record.time_limit:g} s a run."
