@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -32,6 +34,11 @@ A SOLVER is a name, of ours or of a peer, or MODULE:CLASS for one of your own; o
 :KEY=VALUE, such as greedy:order=area:fit=first or omnimalloc:allocator=supermalloc.
 """
 BASELINE = Path(__file__).with_name("baseline.jsonl")
+# Commands that have a module of their own, with a function `main`.
+ELSEWHERE = {
+    "replay": "What real allocators do with the same requests.",
+    "scale": "How solvers grow with the number of buffers.",
+}
 DEFAULT_SOLVERS = ("greedy-by-size", "strip-packing", "auto")
 
 
@@ -103,7 +110,17 @@ def _parser() -> argparse.ArgumentParser:
 
     add = command("list", _list, "What is known of instances; peers and families.").add_argument
     add("instances", nargs="*", metavar="INSTANCE", help="default: all of the registry")
+
+    for name, about in ELSEWHERE.items():
+        sub = commands.add_parser(name, help=about, add_help=False, prefix_chars="\0")
+        sub.set_defaults(command=_elsewhere, module=f"dsa.bench.{name}")
+        sub.add_argument("arguments", nargs="*")
     return parser
+
+
+def _elsewhere(options: argparse.Namespace) -> int:
+    status: int = importlib.import_module(options.module).main(options.arguments)
+    return status
 
 
 # -- run ----------------------------------------------------------------------------------------
@@ -167,6 +184,8 @@ def solver_named(text: str) -> Solver:
     options = dict(part.split("=", 1) for part in parts if "=" in part)
     name = ":".join(words)
     if len(words) == 2:
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
         with suppress(ValueError):  # it has been introduced before
             solvers.register(name, name)
     return build_from_text(name, options)

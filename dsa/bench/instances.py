@@ -31,7 +31,7 @@ SMALL = (
     "infer-resnet50-b1",
     "train-gpt2-small-b8",
     "eager-gpt2-small4-generate-short",
-    *(f"{family}:200:0" for family in FAMILIES),
+    *(f"{family}:100:0" for family in FAMILIES),
 )
 
 
