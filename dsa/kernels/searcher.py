@@ -62,6 +62,7 @@ class Searcher:
         symmetry: bool = True,
         log: bool = False,
     ) -> None:
+        nogoods = nogoods and (components or not log)  # a log knows nogoods of components only
         self._logs = log
         self._switches = (one_machine, components, backjumping, nogoods, symmetry, log)
         sections = problem.sections

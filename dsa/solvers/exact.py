@@ -18,6 +18,7 @@ from dsa.problem import IntArray, Problem
 from dsa.proof import Proof
 from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
+from dsa.solvers.cores import cores
 from dsa.solvers.disjunctive import minimise
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
@@ -55,6 +56,9 @@ class Exact(Solver):
         How many times each round also follows the best plan so far: its buffers by offset.
     one_machine
         Whether to bound each section as a machine whose jobs have release times (Jackson).
+    cores
+        Whether to look, after some starts, for few of the buffers that need more than the bound:
+        the large ones, those of a window of sections.
     components
         Whether to search parts that have fallen apart in time one after the other.
     backjumping
@@ -117,6 +121,7 @@ class Exact(Solver):
     )
     guided: int = 2
     one_machine: bool = False
+    cores: bool = True
     components: bool = True
     backjumping: bool = True
     nogoods: bool = True
@@ -185,6 +190,7 @@ class Minimiser:
     """
 
     SHAKE = 0.03  # standard deviation of a shaken rank, as a part of all ranks
+    PATIENCE = 10  # starts before cores are tried
     SLICE = 0.05  # seconds between two looks at the clock
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
@@ -198,20 +204,22 @@ class Minimiser:
         self._nodes = 0
         self._stats = {"nodes": 0, "refuted": 0, "remembered": 0, "met_again": 0}
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
-        self._searchers = (self._searcher(), self._searcher())
+        self._searchers = (self._searcher(problem), self._searcher(problem))
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
         self._share = 2  # the next capacity above the bound: this part of the gap
 
-    def _searcher(self) -> Searcher:
+    def _searcher(self, problem: Problem) -> Searcher:
         names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
         switches = {name: getattr(self._options, name) for name in names}
-        return Searcher(self._problem, **switches, log=self._options.proof)
+        return Searcher(problem, **switches, log=self._options.proof)
 
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""
-        for rank, rule, nodes in self._starts():
+        for start, (rank, rule, nodes) in enumerate(self._starts()):
+            if self._options.cores and start == self.PATIENCE:
+                self._try_cores()
             # As long as a start decides something, it goes on: where that is quick, by halves.
             decided = True
             while decided and not self._finished():
@@ -278,6 +286,15 @@ class Minimiser:
     def _search(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> int:
         searcher = self._searchers[which]
         searcher.begin(rank, capacity=capacity, rule=rule)
+        status = self._run(searcher, nodes)
+        if status == FOUND:
+            self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
+            self._budget.report(self.peak)
+        if status == REFUTED and self._options.proof:
+            self.proof = self._proof(self._problem, capacity, rank, searcher.log)
+        return status
+
+    def _run(self, searcher: Searcher, nodes: int) -> int:
         status = PAUSED
         while status == PAUSED and searcher.nodes < nodes and not self._out_of_budget():
             step = min(nodes - searcher.nodes, self._nodes_left(), self._step)
@@ -293,16 +310,38 @@ class Minimiser:
         self._stats["nodes"] = self._nodes
         self._stats["remembered"] += searcher.register[RECORDED]
         self._stats["met_again"] += searcher.register[HITS]
-        if status == FOUND:
-            self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
-            self._budget.report(self.peak)
-        if status == REFUTED and self._options.proof:
-            self.proof = self._proof(capacity, rank, searcher.log)
         return status
 
-    def _proof(self, capacity: int, rank: IntArray, log: list[int]) -> Proof:
+    def _try_cores(self) -> None:
+        """Raise the bound by few of the buffers, as long as what was searched so far took."""
+        left = self._nodes
+        for core in cores(self._problem, self.bound):
+            left -= len(core) + self._raise_bound(self._problem.select(core))
+            if left < 0 or self._finished():
+                break
+
+    def _raise_bound(self, core: Problem) -> int:
+        """Refute one capacity after the other, as long as that is quick; the nodes it took."""
+        searcher, reachable, before = self._searcher(core), Reachable(core, self.peak), self._nodes
+        for order, rule in zip(self._options.orders[:2], self._options.rules[:2], strict=False):
+            rank = np.argsort(sort_by(core, *ORDERS[order](core)))
+            status = REFUTED
+            while status == REFUTED and not self._finished():
+                capacity = self._least()
+                searcher.begin(rank, capacity=capacity, rule=RULES[rule])
+                status = self._run(searcher, 2 * len(core) + 100)
+                if status == REFUTED:
+                    self.bound = min(reachable.above(capacity), self.peak)
+                    self._stats["refuted"] += 1
+                if status == REFUTED and self._options.proof:
+                    self.proof = self._proof(core, capacity, rank, searcher.log)
+            if status == FOUND:
+                break
+        return self._nodes - before
+
+    def _proof(self, problem: Problem, capacity: int, rank: IntArray, log: list[int]) -> Proof:
         return Proof(
-            tuple(self._problem.ids[i] for i in np.argsort(rank).tolist()),
+            tuple(problem.ids[i] for i in np.argsort(rank).tolist()),
             capacity,
             symmetry=self._options.symmetry,
             one_machine=self._options.one_machine,
