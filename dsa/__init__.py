@@ -6,6 +6,7 @@
 (12, 'optimal')
 """
 
+from dsa.constraints import Constraints
 from dsa.errors import (
     CapacityError,
     DsaError,
@@ -30,6 +31,7 @@ from dsa.validation import Violation, validate
 __all__ = [
     "Buffer",
     "CapacityError",
+    "Constraints",
     "DsaError",
     "FileFormatError",
     "InfeasibleError",

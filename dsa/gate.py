@@ -51,7 +51,8 @@ def _read_array(array: npt.NDArray[Any]) -> dict[str, Any]:
         raise InvalidProblemError(
             f"an array of buffers has the shape (n, 3) - lower, upper, size - not {array.shape}"
         )
-    return {"lower": array[:, 0], "upper": array[:, 1], "size": array[:, 2], "ids": None}
+    columns = {"lower": array[:, 0], "upper": array[:, 1], "size": array[:, 2]}
+    return {**columns, "ids": None, "holes": ()}
 
 
 def _read_rows(rows: Iterable[Any]) -> dict[str, Any]:
@@ -186,10 +187,10 @@ def holes(rows: Any, n: int, ids: Sequence[Hashable] | None) -> IntArray:
     """Rows (position, lower, upper, start, stop), in order; without a window nothing is kept."""
     table = []
     for row in rows.tolist() if isinstance(rows, np.ndarray) else rows:
-        if len(row) not in (3, 5):
+        if not isinstance(row, Sequence) or len(row) not in (3, 5):
             raise InvalidProblemError(
                 "a hole is (position, lower, upper), or these and (start, stop) of the bytes "
-                f"kept, got {tuple(row)!r}",
+                f"kept, got {row!r}",
                 field="holes",
                 value=row,
             )

@@ -12,15 +12,12 @@ import csv
 import difflib
 import json
 import os
-import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from importlib import import_module
 from io import BytesIO, StringIO
 from pathlib import Path, PurePath
-from typing import IO, Any, NoReturn, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +26,7 @@ from dsa.errors import FileFormatError, InvalidPlanError, InvalidProblemError
 from dsa.problem import FREE, Intervals, Problem
 from dsa.result import FORMAT as PLAN_FORMAT
 from dsa.result import Plan
+from dsa.table import NEEDED, Table, written_holes
 from dsa.validation import validate
 
 __all__ = [
@@ -161,7 +159,7 @@ def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
             if isinstance(error.__cause__, InvalidProblemError):
                 raise _in_file(file, error.__cause__) from error
             raise InvalidPlanError(f"{file}: {error}", violations=error.violations) from error
-    table = _Table.read(file, text)
+    table = Table.read(file, text)
     table.need("offset")
     stored = table.problem(pinned=False)
     wanted = stored if problem is None else Problem(problem)
@@ -196,34 +194,6 @@ def offsets_by_id(
 
 # -- CSV --------------------------------------------------------------------------------------
 
-# What the columns are called, MiniMalloc's older names included, and what they mean to us.
-_MEANING = {
-    "id": "id",
-    "buffer": "id",
-    "buffer_id": "id",
-    "lower": "lower",
-    "begin": "lower",
-    "start": "lower",
-    "upper": "upper",
-    "end": "upper",  # closed: the last step at which the buffer is live
-    "size": "size",
-    "alignment": "alignment",
-    "offset": "offset",
-    "hint": "hint",
-    "gaps": "gaps",
-}
-_NEEDED = ("lower", "upper", "size")
-_HEADER = -1  # where a buffer's position is asked for
-_EMPTY = {"alignment": 1, "offset": None}  # what an empty cell says
-_UNSUPPORTED = {"hint": ("", "-1"), "gaps": ("",)}  # and the cells that ask for nothing
-# Names that would be ignored although they, or nearly they, say what one of the columns says.
-_SUSPECT = {name: _MEANING[name] for name in (*_NEEDED, "alignment", "offset", "hint", "gaps")}
-_SUSPECT |= {"align": "alignment", "pin": "offset", "pinned": "offset", "address": "offset"}
-
-_INTEGER = re.compile("[+-]?[0-9]{1,40}")
-_OPTIONAL_INTEGER = re.compile(f"({_INTEGER.pattern})?")
-_CANONICAL = re.compile("0|-?[1-9][0-9]{0,40}")  # as Python writes an integer
-
 
 def read_csv(source: Source) -> Problem:
     r"""Read a problem from a CSV file with MiniMalloc's columns.
@@ -250,7 +220,10 @@ def read_csv(source: Source) -> Problem:
     ``id`` (buffer, buffer_id)   name; the position if there is no such column
     ``alignment``                1 if empty
     ``offset``                   a pin; empty where the solver chooses
-    ``hint``, ``gaps``           not supported yet: refused unless empty (or hint -1)
+    ``gaps`` (holes)             holes with spaces between: ``3-5`` keeps no byte in steps
+                                 3 and 4, ``3-5@0:16`` keeps the buffer's bytes 0 to 15
+                                 (beside ``end``, the last step is closed here, too)
+    ``hint``                     not supported yet: refused unless empty or -1
     ===========================  =====================================================
 
     The first line names the columns, in any order and case. Every other column is ignored,
@@ -273,9 +246,11 @@ def read_csv(source: Source) -> Problem:
 def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
     r"""Write buffers, and the offsets of a plan, as CSV that `read_csv` and MiniMalloc can read.
 
-    Columns ``id,lower,upper,size``, then ``alignment`` if any is not 1, then ``offset``: those of
-    a plan, or the pins of a problem that has any (MiniMalloc itself wants all or none pinned).
-    There is no column for a capacity, or for the pins of a plan: `write_json` keeps them.
+    Columns ``id,lower,upper,size``, then ``alignment`` if any is not 1, ``gaps`` if there are
+    holes, and ``offset``: those of a plan, or the pins of a problem that has any (MiniMalloc
+    itself wants all or none pinned). There is no column for a capacity, or for the pins of a
+    plan: `write_json` keeps them. Nor is there one for constraints, but without them the file
+    would be another problem: they are refused.
 
     Parameters
     ----------
@@ -287,8 +262,8 @@ def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
     Raises
     ------
     InvalidProblemError
-        Naming an id that CSV cannot hold: only integers and printable text without spaces at its
-        ends, no two of which read the same.
+        Naming the constraints, or an id that CSV cannot hold: only integers and printable text
+        without spaces at its ends, no two of which read the same.
 
     Examples
     --------
@@ -299,10 +274,17 @@ def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
     'id,lower,upper,size\n0,0,2,60\n1,1,3,50\n'
     """
     problem = plan_or_problem.problem if isinstance(plan_or_problem, Plan) else plan_or_problem
+    if problem.constraints:
+        rules = ", ".join(sorted(problem.constraints.features()))
+        raise InvalidProblemError(
+            f"CSV has no room for constraints ({rules}); write JSON", field="constraints"
+        )
     columns: dict[str, Iterable[Any]] = {"id": _csv_ids(problem)}
-    columns |= {name: getattr(problem, name).tolist() for name in _NEEDED}
+    columns |= {name: getattr(problem, name).tolist() for name in NEEDED}
     if (problem.alignment != 1).any():
         columns["alignment"] = problem.alignment.tolist()
+    if len(problem.holes):
+        columns["gaps"] = written_holes(problem)
     if isinstance(plan_or_problem, Plan):
         columns["offset"] = plan_or_problem.offsets
     elif (problem.pin != FREE).any():
@@ -339,183 +321,7 @@ def _csv_ids(problem: Problem) -> list[str]:
 
 
 def _csv_problem(file: str, text: str) -> Problem:
-    return _Table.read(file, text).problem(pinned=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A CSV file, cut into columns of cells.
-
-    Attributes
-    ----------
-    file, text
-        What errors call it, and what it holds.
-    header
-        The columns' names, as the file has them.
-    at, cells
-        Position and cells of the columns that mean something to us.
-    """
-
-    file: str
-    text: str
-    header: list[str]
-    at: dict[str, int] = field(default_factory=dict)
-    cells: dict[str, list[str]] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, file: str, text: str) -> _Table:
-        rows: list[list[str]] = []
-        try:
-            for row in _reader(text):
-                if not _blank(row):
-                    rows.append(row)
-        except csv.Error as error:
-            line = _line(text, len(rows))
-            raise FileFormatError(f"{file}, line {line}: no CSV: {error}") from error
-        if not rows:
-            raise FileFormatError(
-                f"{file} is empty; its first line must name the columns, such as "
-                "id,lower,upper,size"
-            )
-        table = cls(file, text, [name.strip() for name in rows[0]])
-        table._find_columns()
-        table._cut(rows[1:])
-        table._refuse_unsupported()
-        return table
-
-    def _find_columns(self) -> None:
-        for position, name in enumerate(self.header):
-            meaning = _MEANING.get(name.lower())
-            if meaning in self.at:
-                other = self.header[self.at[meaning]]
-                self.refuse(f"says the same as column {other!r}; keep one", _HEADER, name)
-            if meaning is not None:
-                self.at[meaning] = position
-        for name in self.header:
-            meant = _almost(name.lower())
-            if meant is not None and meant not in self.at:
-                self.refuse(
-                    f"is unknown; call it {meant!r} if it is that, otherwise rename it "
-                    "(what is clearly another column is ignored)",
-                    _HEADER,
-                    name,
-                )
-        for meaning in _NEEDED:
-            self.need(meaning)
-
-    def _cut(self, rows: list[list[str]]) -> None:
-        for i, row in enumerate(rows):
-            if len(row) != len(self.header):
-                self.refuse(f"{len(row)} cells under {len(self.header)} columns: {row}", i)
-        columns = list(zip(*rows, strict=True)) or [()] * len(self.header)
-        for meaning, position in self.at.items():
-            self.cells[meaning] = list(map(str.strip, columns[position]))
-
-    def _refuse_unsupported(self) -> None:
-        for meaning, harmless in _UNSUPPORTED.items():
-            for i, cell in enumerate(self.cells.get(meaning, ())):
-                if cell not in harmless:
-                    message = f"{cell!r} is not supported yet; empty the cell to plan without it"
-                    self.refuse(message, i, meaning, cell)
-
-    def need(self, meaning: str) -> None:
-        if meaning not in self.at:
-            names = " or ".join(repr(name) for name, what in _MEANING.items() if what == meaning)
-            has = ", ".join(map(repr, self.header))
-            self.refuse(f"no column {names} among {has}; the first line names them", _HEADER)
-
-    def integers(self, meaning: str) -> list[Any]:
-        cells = self.cells[meaning]
-        pattern = _OPTIONAL_INTEGER if meaning in _EMPTY else _INTEGER
-        if not all(map(pattern.fullmatch, cells)):
-            i = next(i for i, cell in enumerate(cells) if not pattern.fullmatch(cell))
-            what = f"{cells[i]!r} is no integer" if cells[i] else "is empty"
-            self.refuse(f"{what}; write for example 4096", i, meaning, cells[i])
-        return [int(cell) if cell else _EMPTY[meaning] for cell in cells]
-
-    def ids(self) -> list[Any] | None:
-        if "id" not in self.at:
-            return None
-        cells = self.cells["id"]
-        if "" in cells:
-            message = "is empty; name every buffer or remove the column"
-            self.refuse(message, cells.index(""), "id", "")
-        return list(map(int, cells)) if all(map(_CANONICAL.fullmatch, cells)) else cells
-
-    def problem(self, *, pinned: bool) -> Problem:
-        columns: dict[str, Any] = {name: self.integers(name) for name in _NEEDED}
-        if self._closed():
-            columns["upper"] = [last + 1 for last in columns["upper"]]
-        if "alignment" in self.at:
-            columns["alignment"] = self.integers("alignment")
-        if pinned and "offset" in self.at:
-            pins = columns["offset"] = self.integers("offset")
-            if FREE in pins:
-                message = "is -1; empty the cell if the solver may choose"
-                self.refuse(message, pins.index(FREE), "offset", FREE)
-        ids = self.ids()
-        try:
-            return Problem.from_columns(**columns, ids=ids)
-        except InvalidProblemError as error:
-            self._blame(error, range(len(columns["size"])) if ids is None else ids)
-
-    def _closed(self) -> bool:
-        return self.header[self.at["upper"]].lower() == "end"
-
-    def _blame(self, error: InvalidProblemError, ids: Sequence[Hashable]) -> NoReturn:
-        """Refuse as the gate did, with the line of the buffer that it names."""
-        message = str(error)
-        buffers = [i for i, id in enumerate(ids) if id == error.id]
-        if len(buffers) > 1:
-            message += f", the first on line {_line(self.text, buffers[0] + 1)}"
-        if error.field == "upper" and self._closed():
-            message += "; 'end' is the last step live, so upper is end + 1"
-        self.refuse(message, buffers[-1] if buffers else None, error.field, error.value, error.id)
-
-    def refuse(
-        self,
-        message: str,
-        buffer: int | None = None,
-        column: str | None = None,
-        value: object = None,
-        id: Hashable = None,
-    ) -> NoReturn:
-        """Raise, naming the place; the column goes by its name in the file or by its meaning."""
-        if column in self.at and column not in self.header:
-            column = self.header[self.at[column]]
-        place = self.file if buffer is None else f"{self.file}, line {_line(self.text, buffer + 1)}"
-        if column in self.header:
-            place += f", column {column!r}"
-        raise FileFormatError(f"{place}: {message}", id=id, field=column, value=value)
-
-
-def _almost(name: str) -> str | None:
-    """What a column that we do not know was probably meant to be."""
-    if name in _MEANING:
-        return None
-    near = difflib.get_close_matches(name, _SUSPECT, n=1, cutoff=0.7)
-    return _SUSPECT[near[0]] if near else None
-
-
-def _reader(text: str) -> Any:
-    return csv.reader(StringIO(text, newline=""), strict=True)
-
-
-def _blank(row: list[str]) -> bool:
-    return not any(map(str.strip, row))
-
-
-def _line(text: str, record: int) -> int:
-    """On which line a record begins; the header is record 0, and blank lines are none."""
-    reader, line = _reader(text), 1
-    with suppress(csv.Error):
-        for row in reader:
-            if not _blank(row):
-                if not record:
-                    break
-                record -= 1
-            line = reader.line_num + 1
-    return line
+    return Table.read(file, text).problem(pinned=True)
 
 
 # -- JSON -------------------------------------------------------------------------------------
@@ -610,12 +416,16 @@ def _json_problem(file: str, text: str) -> Problem:
 # -- NumPy ------------------------------------------------------------------------------------
 
 
+_DIMENSIONS = {"holes": 2, "capacity": 0, "constraints": 0}  # of all others 1
+
+
 def read_numpy(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     """Read a problem from an ``.npy`` or ``.npz`` file.
 
     An ``.npy`` file holds an integer array of shape (n, 3): lower, upper, size. An ``.npz`` file
     holds integer columns under the names that `Problem.from_columns` gives them, of which
-    ``lower``, ``upper`` and ``size`` are needed; a free offset is -1.
+    ``lower``, ``upper`` and ``size`` are needed; a free offset is -1. Constraints are text, as
+    `Constraints.to_dict` gives them for JSON.
 
     Raises
     ------
@@ -636,12 +446,14 @@ def read_numpy(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     except (ValueError, EOFError, OSError, BadZipFile, zlib_error) as error:
         raise FileFormatError(f"{file}: no NumPy file: {error}") from error
     for name, column in columns.items():
-        if column.ndim != (name != "capacity"):
+        if column.ndim != _DIMENSIONS.get(name, 1):
             raise FileFormatError(f"{file}: {name!r} has the shape {column.shape}", field=name)
     if "ids" in columns:
         columns["ids"] = columns["ids"].tolist()
     if "capacity" in columns:
         columns["capacity"] = columns["capacity"].item()
+    if "constraints" in columns:
+        columns["constraints"] = parse_json(file, str(columns["constraints"]))
     try:
         return Problem.from_dict(columns)
     except InvalidProblemError as error:
@@ -655,9 +467,10 @@ def write_numpy(problem: Problem, path: str | os.PathLike[str]) -> None:
     ------
     InvalidProblemError
         If the problem has what an ``.npy`` file cannot hold (ids other than the positions,
-        alignments, pins, a capacity), or ids that are neither all integers nor all text.
+        alignments, pins, holes, a capacity, constraints), or ids that are neither all integers
+        nor all text.
     """
-    columns: dict[str, Any] = {name: getattr(problem, name) for name in _NEEDED}
+    columns: dict[str, Any] = {name: getattr(problem, name) for name in NEEDED}
     extra: dict[str, Any] = {}
     if problem.ids != tuple(range(len(problem))):
         extra["ids"] = _array_of_ids(problem)
@@ -665,8 +478,12 @@ def write_numpy(problem: Problem, path: str | os.PathLike[str]) -> None:
         extra["alignment"] = problem.alignment
     if (problem.pin != FREE).any():
         extra["offset"] = problem.pin
+    if len(problem.holes):
+        extra["holes"] = problem.holes
     if problem.capacity is not None:
         extra["capacity"] = problem.capacity
+    if problem.constraints:
+        extra["constraints"] = json.dumps(problem.constraints.to_dict())
     suffix = PurePath(path).suffix
     if suffix == ".npz":
         np.savez(path, **columns, **extra)

@@ -14,7 +14,7 @@ import pickle
 import random
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, fields, replace
 from types import TracebackType
@@ -24,7 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dsa.budget import Budget, Progress
-from dsa.errors import SolverError, UnsupportedError
+from dsa.constraints import Constraints
+from dsa.errors import InvalidProblemError, SolverError, UnsupportedError
+from dsa.exhaustive import least_peak
 from dsa.planner import plan
 from dsa.problem import Buffer, IntArray, Intervals, Problem
 from dsa.result import Plan, Solution
@@ -46,6 +48,7 @@ def buffers(
     pins: bool = False,
     zero_sizes: bool = True,
     huge: bool = False,
+    holes: bool = False,
 ) -> SearchStrategy[Buffer]:
     """Hypothesis strategy: buffers so small and crowded that conflicts and ties abound.
 
@@ -59,6 +62,8 @@ def buffers(
         Whether some have size 0.
     huge
         Whether some have lifetimes and sizes that 32 bits or a double cannot hold.
+    holes
+        Whether some have holes, in which they keep no bytes or a window of them.
     """
     from hypothesis import strategies as st
 
@@ -72,6 +77,8 @@ def buffers(
         size,
         alignment=st.sampled_from([1, 2, 3, 4, 6, 16, 20]) if alignments else st.just(1),
         slot=st.none() | st.integers(0, 9) if pins else st.none(),
+        cuts=st.lists(step, max_size=4, unique=True) if holes else st.just([]),
+        windows=st.tuples(size, size, size, size) if holes else st.just((0, 0, 0, 0)),
     )
 
 
@@ -82,6 +89,8 @@ def problems(
     pins: bool = False,
     zero_sizes: bool = True,
     huge: bool = False,
+    holes: bool = False,
+    constraints: Iterable[str] = (),
 ) -> SearchStrategy[Problem]:
     """Hypothesis strategy: problems with any number of buffers up to `max_buffers`, also none.
 
@@ -89,8 +98,11 @@ def problems(
     ----------
     max_buffers
         At most 60 with `huge`, or the sizes may add up to more than a problem can hold.
-    alignments, pins, zero_sizes, huge
+    alignments, pins, zero_sizes, huge, holes
         As for `buffers`; pins never clash.
+    constraints
+        Fields of `Constraints` that some use, such as ``["apart", "chunk"]``; they never
+        contradict one another.
 
     Examples
     --------
@@ -102,8 +114,19 @@ def problems(
     """
     from hypothesis import strategies as st
 
-    buffer = buffers(alignments=alignments, pins=pins, zero_sizes=zero_sizes, huge=huge)
-    return st.builds(_problem, st.lists(buffer, max_size=max_buffers), named=st.booleans())
+    buffer = buffers(
+        alignments=alignments, pins=pins, zero_sizes=zero_sizes, huge=huge, holes=holes
+    )
+    kinds = sorted(constraints)
+    rows = st.lists(buffer, min_size=min(3, max_buffers) if kinds else 0, max_size=max_buffers)
+    plain = st.builds(_problem, rows, named=st.booleans())
+    if not kinds:
+        return plain
+    number = st.integers(0, 12)
+    rules = st.lists(
+        st.tuples(st.sampled_from(kinds), number, number, number), min_size=1, max_size=6
+    )
+    return st.builds(_constrained, plain, rules)
 
 
 def orders(problem: Problem) -> SearchStrategy[IntArray]:
@@ -114,9 +137,23 @@ def orders(problem: Problem) -> SearchStrategy[IntArray]:
     return positions.map(lambda order: np.array(order, np.int64))
 
 
-def _buffer(steps: list[int], size: int, alignment: int, slot: int | None) -> Buffer:
+def _buffer(
+    steps: list[int],
+    size: int,
+    alignment: int,
+    slot: int | None,
+    cuts: list[int],
+    windows: tuple[int, ...],
+) -> Buffer:
+    lower, upper = min(steps), max(steps)
+    inside = sorted(cut for cut in cuts if lower <= cut <= upper)
+    ends = [byte % (size + 1) for byte in windows]
+    holes = [
+        (begin, end, *((min(window), max(window)) if min(window) < max(window) else ()))
+        for begin, end, window in zip(inside[::2], inside[1::2], (ends[:2], ends[2:]), strict=False)
+    ]
     offset = None if slot is None else slot * alignment
-    return Buffer(min(steps), max(steps), size, alignment=alignment, offset=offset)
+    return Buffer(lower, upper, size, alignment=alignment, offset=offset, holes=holes)
 
 
 def _problem(rows: list[Buffer], named: bool) -> Problem:
@@ -127,6 +164,42 @@ def _problem(rows: list[Buffer], named: bool) -> Problem:
         # Backwards, so that neither the order of the ids nor that of their digits is the input's.
         kept.append(replace(row, id=f"b{len(rows) - i}") if named else row)
     return Problem(kept)
+
+
+def _constrained(problem: Problem, drawn: list[tuple[str, int, int, int]]) -> Problem:
+    """The problem with those rules, of the ones drawn, that contradict neither it nor others."""
+    rules: dict[str, Any] = {}
+    for kind, x, y, z in drawn:
+        rule = _rule(problem, kind, x, y, z)
+        if rule is None:
+            continue
+        wider = rules | {kind: rule if kind == "chunk" else [*rules.get(kind, ()), rule]}
+        try:
+            problem = Problem(problem, constraints=Constraints(**wider))
+        except InvalidProblemError:
+            continue  # it contradicts
+        rules = wider
+    return problem
+
+
+def _rule(problem: Problem, kind: str, x: int, y: int, z: int) -> Any:
+    """A row of `Constraints`, made of three numbers; None if the problem has no such pair."""
+    if kind == "chunk":
+        return 4 + x + y
+    if kind == "reserved":
+        return x, x + 1 + y
+    rows = list(problem)
+    pairs = [
+        (a.id, b.id)
+        for a in rows
+        for b in rows
+        if a.id != b.id
+        and (kind != "in_place" or (a.upper in (b.lower, b.lower + 1) and b.size <= a.size))
+    ]
+    if not pairs:
+        return None
+    pair = pairs[(13 * x + y) % len(pairs)]
+    return pair if kind in ("apart", "exclusive", "in_place") else (*pair, 2 * z - 12)
 
 
 def _clash(a: Buffer, b: Buffer) -> bool:
@@ -167,13 +240,16 @@ def optimum(problem: Problem) -> int:
     """The lowest peak of any plan, by trying all orders: a yardstick for up to 8 buffers or so.
 
     Shares no code with the solvers. Every buffer goes to the lowest free place; taken in the
-    order of their offsets, no buffer of an optimal plan would be moved up by that.
+    order of their offsets, no buffer of an optimal plan would be moved up by that. With holes or
+    constraints that is not so, and all offsets are tried: for some tens of bytes only.
 
     Examples
     --------
     >>> optimum(Problem([(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 48)]))
     88
     """
+    if problem.constrained:
+        return least_peak(problem)
     placed = [(row, row.offset) for row in problem if row.offset is not None and row.size]
     free = [row for row in problem if row.offset is None and row.size]
     best = sum(row.size + row.alignment for row in free)

@@ -35,7 +35,7 @@ LEVELS = [
         *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes"),
     },
     {"dsa.solvers"},
-    {"dsa.planner", "dsa.many", "dsa.pools", "dsa.joint", "dsa.explain", "dsa.slots"},
+    {"dsa.planner", "dsa.many", "dsa.pools", "dsa.joint", "dsa.remedies", "dsa.explain", "dsa.slots"},
     {"dsa.table", "dsa.io", "dsa.draw", "dsa.replay"},
     {"dsa"},
     {"dsa.cli", "dsa.bench", "dsa.testing", "dsa.exhaustive"},

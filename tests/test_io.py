@@ -17,7 +17,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dsa
-from dsa import FileFormatError, InvalidPlanError, InvalidProblemError, Plan, Problem, io, plan
+from dsa import (
+    Buffer,
+    Constraints,
+    FileFormatError,
+    InvalidPlanError,
+    InvalidProblemError,
+    Plan,
+    Problem,
+    io,
+    plan,
+)
+from dsa.solvers import FEATURES
 from dsa.testing import problems
 from tests.shared import SHARED, needs_shared
 
@@ -57,7 +68,7 @@ def renamed(problem: Problem, ids: list[Any]) -> Problem:
 @st.composite
 def named_problems(draw: st.DrawFn, names: st.SearchStrategy[Any]) -> Problem:
     """Problems of every kind, with ids from a strategy."""
-    problem = draw(problems(alignments=True, pins=True, huge=True))
+    problem = draw(problems(alignments=True, pins=True, huge=True, holes=True))
     n = len(problem)
     return renamed(problem, draw(st.lists(names, min_size=n, max_size=n, unique_by=str)))
 
@@ -68,25 +79,36 @@ WORDS = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_s
 )
 NAMES = st.one_of(WORDS, st.tuples(WORDS, WORDS).map(' ,"'.join))
 
+# Problems with everything that there is.
+CONSTRAINED = problems(
+    alignments=True,
+    pins=True,
+    holes=True,
+    constraints=set(FEATURES) - {"alignment", "pins", "holes"},
+)
+
 
 # -- there and back ---------------------------------------------------------------------------
 
 
 @given(named_problems(NAMES) | named_problems(st.integers()) | problems(pins=True, alignments=True))
 def test_csv_round_trip(problem: Problem) -> None:
-    """A problem comes back from CSV as it was, whatever its ids, alignments and pins."""
+    """A problem comes back from CSV as it was, whatever its ids, alignments, pins and holes."""
     assert read(written(io.write_csv, problem)) == problem
 
 
-@given(named_problems(st.text() | st.integers()), st.none() | st.integers(0, 2**60))
+@given(
+    named_problems(st.text() | st.integers()) | CONSTRAINED,
+    st.none() | st.integers(0, 2**60),
+)
 def test_json_round_trip(problem: Problem, capacity: int | None) -> None:
-    """A problem comes back from JSON as it was, its capacity too, with any text as an id."""
+    """A problem comes back from JSON as it was, with capacity, constraints and any text as id."""
     problem = problem.with_capacity(capacity)
     assert io.read_json(StringIO(written(io.write_json, problem))) == problem
 
 
 @given(
-    named_problems(NAMES) | named_problems(st.integers(-(2**63), 2**63 - 1)),
+    named_problems(NAMES) | named_problems(st.integers(-(2**63), 2**63 - 1)) | CONSTRAINED,
     st.none() | st.integers(0, 2**60),
 )
 def test_npz_round_trip(
@@ -107,7 +129,7 @@ def test_npy_round_trip(tmp_path_factory: pytest.TempPathFactory, problem: Probl
     assert io.load(path) == problem
 
 
-@given(named_problems(NAMES))
+@given(named_problems(NAMES) | CONSTRAINED)
 def test_plan_round_trip(problem: Problem) -> None:
     """A plan comes back from JSON as it was, and is written the same again."""
     p = plan(problem, solver="greedy-by-size")
@@ -232,6 +254,39 @@ def test_pins_and_alignments() -> None:
     assert written(io.write_csv, problem).splitlines()[1:] == ["0,0,2,60,32,64", "1,1,3,50,1,"]
 
 
+def test_gaps() -> None:
+    """MiniMalloc's column: with spaces between, and a window after @; closed beside `end`."""
+    holed = Problem(
+        [
+            Buffer(0, 9, 8, id="a", holes=[(1, 3), (4, 6, 2, 8)]),
+            Buffer(-5, 5, 4, id="b", holes=[(-3, -1)]),
+        ]
+    )
+    text = "id,lower,upper,size,gaps\na,0,9,8,1-3 4-6@2:8\nb,-5,5,4,-3--1\n"
+    assert written(io.write_csv, holed) == text
+    assert read(text) == read(text.replace("gaps", "Holes").replace(" ", "  ")) == holed
+    closed = "id,lower,end,size,gaps\na,0,8,8,1-2 4-5@2:8\nb,-5,4,4,-3--2@1:1\n"
+    assert read(closed) == holed
+
+
+def test_gaps_beside_offsets() -> None:
+    """A plan keeps its holes in CSV, and is read back by them: here both have offset 0."""
+    p = plan([Buffer(0, 4, 2, id="a", holes=[(1, 3)]), Buffer(1, 3, 2, id="b")])
+    text = written(io.write_csv, p)
+    assert text == "id,lower,upper,size,gaps,offset\na,0,4,2,1-3,0\nb,1,3,2,,0\n"
+    assert io.read_plan(StringIO(text)).problem == p.problem
+
+
+def test_csv_does_not_drop_constraints(tmp_path: Path) -> None:
+    """A problem, or a plan of one, whose constraints would be lost is not written as CSV."""
+    rules = Constraints(exclusive=[("a", "b")], chunk=64)
+    problem = Problem([Buffer(0, 2, 8, id=id) for id in "ab"], constraints=rules)
+    for what in (problem, plan(problem)):
+        with pytest.raises(InvalidProblemError, match=r"\(chunk, exclusive\); write JSON"):
+            io.write_csv(what, tmp_path / "model.csv")
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_capacity_from_a_name(tmp_path: Path) -> None:
     """MiniMalloc's capacity in the name of a file is not applied in silence."""
     (tmp_path / "A.12.csv").write_text(EXAMPLE_CSV)
@@ -276,7 +331,27 @@ HEAD = "id,lower,upper,size"
         (f"{HEAD},offset\na,0,2,8,top\n", ", line 2, column 'offset'", "'top' is no integer"),
         (f"{HEAD},offset\na,0,2,8,-1\n", ", line 2, column 'offset'", "is -1; empty the cell if"),
         (f"{HEAD},hint\na,0,2,8,64\n", ", line 2, column 'hint'", "'64' is not supported yet"),
-        (f"{HEAD},gaps\na,0,9,8,2-4\n", ", line 2, column 'gaps'", "'2-4' is not supported yet"),
+        (f"{HEAD},hole", ", line 1, column 'hole'", "call it 'holes'"),
+        (f"{HEAD},gaps,holes", ", line 1, column 'holes'", "says the same as column 'gaps'"),
+        (f"{HEAD},gaps\na,0,9,8,2-4@3\n", ", line 2, column 'gaps'", "'2-4@3' is no hole; write"),
+        (f"{HEAD},gaps\na,0,9,8,2-4;5-6\n", ", line 2, column 'gaps'", "'2-4;5-6' is no hole"),
+        (f"{HEAD},gaps\na,0,9,8,2\n", ", line 2, column 'gaps'", "'2' is no hole"),
+        (
+            f"{HEAD},gaps\na,0,9,8,\nb,0,9,8,7-10\n",
+            ", line 3, column 'gaps'",
+            "buffer 'b': hole [7, 10) is no part of the lifetime [0, 9)",
+        ),
+        (
+            f"{HEAD},holes\na,0,9,8,2-4@0:9\n",
+            ", line 2, column 'holes'",
+            "hole [2, 4) keeps bytes [0, 9) of the 8 there are",
+        ),
+        (f"{HEAD},gaps\na,0,9,8,2-{'9' * 30}\n", ", line 2, column 'gaps'", "must lie between"),
+        (
+            "lower,end,size,gaps\n0,8,8,4-9\n",
+            ", line 2, column 'gaps'",
+            "hole [4, 10) is no part of the lifetime [0, 9); 'end' is the last step live",
+        ),
         # What the gate refuses is told with the line that it came from.
         (f"{HEAD}\na,0,2,8\nb,3,3,8\n", ", line 3, column 'upper'", "buffer 'b': lifetime [3, 3)"),
         (
@@ -395,6 +470,30 @@ def tampered(**changes: Any) -> str:
         (tampered(ids=["a", "a", "b", "c", "d"]), ": buffer 'a': two buffers have this id"),
         (tampered(ids=[["a"], "b", "c", "d", "e"]), ": an id must be hashable"),
         (tampered(capacity="1MiB"), ": capacity must be an integer, got '1MiB'"),
+        (tampered(holes=3), ": column 'holes' must be a list, got 3"),
+        (tampered(holes=[[0, 1]]), ": a hole is (position, lower, upper), or these and"),
+        (tampered(holes=[3]), ": a hole is (position, lower, upper), or these and"),
+        (tampered(holes=[[5, 0, 1]]), ": holes: there is no buffer at position 5 of 5"),
+        (tampered(holes=[[4, 5, 30]]), ": buffer 'b5': hole [5, 30) is no part of the lifetime"),
+        (tampered(holes=[[4, 5, 6.5]]), ": buffer 'b5': holes must be an integer, got 6.5"),
+        (tampered(constraints=[]), ": constraints must be a mapping, got []"),
+        (tampered(constraints={"alias": []}), ": no constraint is named 'alias'; there are alias"),
+        (tampered(constraints={"apart": 3}), ": apart must be a list of pairs of ids, got 3"),
+        (tampered(constraints={"apart": [["b1"]]}), "list of pairs of ids, but has ['b1']"),
+        (tampered(constraints={"apart": [["b1", "x"]]}), ": apart: there is no buffer 'x'"),
+        (tampered(constraints={"apart": [["b1", []]]}), ": apart: [] is no id"),
+        (tampered(constraints={"reserved": [[4, 4]]}), ": reserved range [4, 4) is empty"),
+        (tampered(constraints={"reserved": [[4, "8"]]}), ": reserved must be an integer, got '8'"),
+        (tampered(constraints={"chunk": 0}), ": chunk must be at least 1, got 0"),
+        (tampered(constraints={"chunk": 3}), "fits at no offset at all"),
+        (
+            tampered(constraints={"in_place": [["b1", "b4"]]}),
+            ": in_place: buffer 'b4' cannot be in place of buffer 'b1': it is born at step 9",
+        ),
+        (
+            tampered(constraints={"aliases": [["b1", "b2", 4], ["b2", "b1", 4]]}),
+            ": aliases: buffer 'b2' is to lie",
+        ),
     ],
 )
 def test_json_errors(tmp_path: Path, text: str, message: str) -> None:
@@ -549,6 +648,18 @@ def test_ids_that_look_alike() -> None:
         ("a.npz", {"lower": [0], "upper": [1], "size": [-8]}, "buffer 0: size must be at least 0"),
         ("a.npz", {"lower": [0], "upper": [1], "size": [8], "capacity": 0.5}, "capacity must be"),
         ("a.npz", {"lower": [0], "upper": [1], "size": [8], "capacity": [9]}, "shape (1,)"),
+        ("a.npz", {"lower": [0], "upper": [1], "size": [8], "holes": [0]}, "'holes' has the shape"),
+        (
+            "a.npz",
+            {"lower": [0], "upper": [1], "size": [8], "holes": [[0, 0, 2, 0, 0]]},
+            "buffer 0: hole [0, 2) is no part of the lifetime [0, 1)",
+        ),
+        ("a.npz", {"lower": [0], "upper": [1], "size": [8], "constraints": "{"}, "no JSON"),
+        (
+            "a.npz",
+            {"lower": [0], "upper": [1], "size": [8], "constraints": '{"apart": [[0, 1]]}'},
+            "apart: there is no buffer 1",
+        ),
         ("a.npz", b"no arrays", "no NumPy file"),
         ("a.npy", b"", "no NumPy file"),
         ("a.npy", np.array([None]), "no NumPy file: Object arrays cannot be loaded"),
@@ -565,7 +676,7 @@ def test_numpy_errors(tmp_path: Path, name: str, arrays: Any, message: str) -> N
         np.save(path, arrays)
     with pytest.raises(FileFormatError) as caught:
         io.read_numpy(path)
-    assert str(caught.value).startswith(f"{path}: ")
+    assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
 
 
@@ -575,7 +686,9 @@ def test_numpy_errors(tmp_path: Path, name: str, arrays: Any, message: str) -> N
         ({"ids": ["a"]}, "ids"),
         ({"alignment": [4]}, "alignment"),
         ({"offset": [4]}, "offset"),
+        ({"holes": [(0, 0, 1)]}, "holes"),
         ({"capacity": 64}, "capacity"),
+        ({"constraints": Constraints(chunk=64)}, "constraints"),
     ],
 )
 def test_npy_drops_nothing(tmp_path: Path, changes: dict[str, Any], lost: str) -> None:
