@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from dsa.errors import InvalidProblemError
 from dsa.gate import as_integer
 
-__all__ = ["NONE", "Constraints"]
+__all__ = ["NONE", "PAIRED", "Constraints"]
 
 Pairs: TypeAlias = "tuple[tuple[Hashable, Hashable], ...]"
 Distances: TypeAlias = "tuple[tuple[Hashable, Hashable, int], ...]"
@@ -19,7 +19,7 @@ Distances: TypeAlias = "tuple[tuple[Hashable, Hashable, int], ...]"
 class Constraints:
     """Rules beyond lifetimes, by the ids of the buffers: what `Problem` takes besides buffers.
 
-    Every field but the last two lists pairs; the order of the pairs does not matter.
+    The first five fields list pairs; the order of the pairs does not matter.
 
     Parameters
     ----------
@@ -42,6 +42,9 @@ class Constraints:
         ``(start, stop)``: bytes that no buffer may use.
     chunk
         No buffer may lie across a multiple of this; None for no such limit.
+    tail_padding
+        Bytes of the arena above the peak that nobody may count on but kernels may read: part of
+        `Plan.arena_size` and of what a capacity must hold, not of the peak.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Constraints:
     relative: Distances = ()
     reserved: tuple[tuple[int, int], ...] = ()
     chunk: int | None = None
+    tail_padding: int = 0
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Constraints:
         relative: Iterable[Sequence[Any]] = (),
         reserved: Iterable[Sequence[Any]] = (),
         chunk: int | None = None,
+        tail_padding: int = 0,
     ) -> None:
         checked = {
             "apart": _pairs(apart, "apart"),
@@ -80,34 +85,40 @@ class Constraints:
             "relative": _distances(relative, "relative"),
             "reserved": _ranges(reserved),
             "chunk": None if chunk is None else _integer(chunk, "chunk", least=1),
+            "tail_padding": _integer(tail_padding, "tail_padding", least=0),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
     def __bool__(self) -> bool:
-        return bool(self.features())
+        """Whether it asks for anything."""
+        return bool(self._used())
 
     def features(self) -> frozenset[str]:
-        """Names of the fields that ask for something."""
-        return frozenset(f.name for f in fields(self) if getattr(self, f.name) not in ((), None))
+        """Names of the fields that ask something of a solver."""
+        return self._used() - {"tail_padding"}
+
+    def _used(self) -> frozenset[str]:
+        return frozenset(f.name for f in fields(self) if getattr(self, f.name) not in ((), None, 0))
 
     def among(self, ids: Iterable[Hashable]) -> Constraints:
         """Those that concern the buffers of these ids only."""
         kept = set(ids)
         if not self:
             return self
-        data = {
+        data: dict[str, Any] = {
             name: [row for row in getattr(self, name) if row[0] in kept and row[1] in kept]
             for name in PAIRED
         }
-        return Constraints(**data, reserved=self.reserved, chunk=self.chunk)
+        data |= {name: getattr(self, name) for name in ("reserved", "chunk", "tail_padding")}
+        return Constraints(**data)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields that ask for something, as plain data for JSON."""
-        names = sorted(self.features())
+        values = {name: getattr(self, name) for name in sorted(self._used())}
         return {
-            name: self.chunk if name == "chunk" else [list(row) for row in getattr(self, name)]
-            for name in names
+            name: list(map(list, value)) if isinstance(value, tuple) else value
+            for name, value in values.items()
         }
 
     @classmethod

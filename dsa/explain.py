@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dsa.constraints import Constraints
 from dsa.errors import CapacityError, InfeasibleError, InvalidProblemError
 from dsa.gate import as_natural
 from dsa.planner import plan
@@ -62,7 +63,12 @@ class Explanation:
 
 
 def explain_infeasible(
-    intervals: Intervals, capacity: int, *, alignment: int = 1, nodes: int = 5_000
+    intervals: Intervals,
+    capacity: int,
+    *,
+    alignment: int = 1,
+    constraints: Constraints | None = None,
+    nodes: int = 5_000,
 ) -> Explanation:
     """Find few buffers that cannot fit into a capacity, none of which can be spared.
 
@@ -72,8 +78,8 @@ def explain_infeasible(
         The buffers, as for `plan`.
     capacity
         Bytes that are too few.
-    alignment
-        Every offset is a multiple of this, besides its buffer's own alignment.
+    alignment, constraints
+        As for `plan`.
     nodes
         Most nodes to search for each question whether some of the buffers fit.
 
@@ -101,9 +107,9 @@ def explain_infeasible(
     >>> found.ids, found.kind, found.lower_bound, found.irreducible
     ((0, 1, 2, 3, 4, 5, 6), 'search', 5, True)
     """
-    problem = Problem(intervals, alignment=alignment)
+    problem = Problem(intervals, alignment=alignment, constraints=constraints)
     problem = problem.with_capacity(as_natural(capacity, "capacity"))
-    if problem.load > capacity:
+    if problem.load > capacity and not problem.constrained:
         return _too_much_load(problem, capacity)
     return _filtered(problem, capacity, nodes)
 

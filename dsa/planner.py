@@ -107,10 +107,11 @@ because of the load at step 1 (2 buffers)
     _refuse_infeasible(problem, bound)
 
     wanted = 0 if target is None else as_natural(target, "target")
-    if problem.capacity is not None:
-        wanted = min(wanted, problem.capacity)  # what does not fit is not good enough
+    room = problem.room
+    if room is not None:
+        wanted = min(wanted, room)  # what does not fit is not good enough
     budget = replace(budget, target=max(wanted, bound.value))
-    solution = _solve(configured, problem, budget)
+    solution = _solve(configured, problem.with_capacity(room), budget)
     if hint is not None:
         solution = _follow(problem, solution, hint, budget)
     if solution.lower_bound is not None and solution.lower_bound > bound.value:
@@ -125,13 +126,14 @@ because of the load at step 1 (2 buffers)
         solution.proof if bound.kind == "search" else None,
     )
     _refuse_infeasible(problem, bound, result.proof)
-    if problem.capacity is not None and result.peak > problem.capacity:
+    if room is not None and result.peak > room:
         raise CapacityError(
-            f"no plan found that fits into {format_size(problem.capacity)}: the best has peak "
-            f"{result.peak} B, {result.peak - problem.capacity} B over, and the lower bound is "
-            f"{bound.value} B, so one may exist; try an exact solver or a longer time limit",
+            f"no plan found that fits into {_room(problem)}: the best has peak {result.peak} B, "
+            f"{result.peak - room} B over; {problem.load} B of it are live at once, the rest is "
+            f"fragmentation. The lower bound is {bound.value} B, so one may exist: try an exact "
+            "solver or a longer time limit",
             plan=result,
-            capacity=problem.capacity,
+            capacity=room,
         )
     return result
 
@@ -189,17 +191,31 @@ def _checked(
 
 
 def _refuse_infeasible(problem: Problem, bound: Bound, proof: Proof | None = None) -> None:
-    capacity = problem.capacity
-    if capacity is None or bound.value <= capacity:
+    room = problem.room
+    if room is None or bound.value <= room:
         return
-    why = "a search refuted all below" if bound.kind == "search" else f"of the {bound}"
+    why = f"because of the {bound}"
+    if bound.kind == "search":
+        why = (
+            f"because a search refuted all below ({problem.load} B are live at once, the rest is "
+            "fragmentation)"
+        )
     raise InfeasibleError(
-        f"no plan fits into {format_size(capacity)}: every plan needs {bound.value} B, "
-        f"{bound.value - capacity} B more, because {why}",
-        capacity=capacity,
+        f"no plan fits into {_room(problem)}: every plan needs {bound.value} B, "
+        f"{bound.value - room} B more, {why}",
+        capacity=room,
         lower_bound=bound.value,
         kind=bound.kind,
         step=bound.step,
         ids=bound.ids if proof is None else (*proof.bottom, *proof.ids),
         proof=proof,
     )
+
+
+def _room(problem: Problem) -> str:
+    """``100 B``, or ``36 B (100 B less 64 B of tail padding)``."""
+    assert problem.capacity is not None
+    assert problem.room is not None
+    padding = problem.constraints.tail_padding
+    less = f" ({format_size(problem.capacity)} less {padding} B of tail padding)"
+    return format_size(problem.room) + (less if padding else "")

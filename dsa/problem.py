@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dsa import gate
 from dsa.bodies import Bodies
-from dsa.constraints import NONE, Constraints
+from dsa.constraints import NONE, PAIRED, Constraints
 from dsa.errors import InvalidProblemError
 from dsa.gate import FREE, LIMIT, IntArray
 
@@ -385,6 +385,7 @@ class Problem:
             hole = (lower, upper, start, stop)
             id = self.ids[i]
             raise InvalidProblemError(f"buffer {id!r}: {why}", id=id, field="holes", value=hole)
+        self.holes[self.holes[:, 3] == self.holes[:, 4], 3:] = 0  # no bytes, written in one way
 
     def _align(self, every: int) -> None:
         distinct = np.unique(self.alignment).tolist()
@@ -518,7 +519,7 @@ class Problem:
         columns = {name: getattr(self, name)[positions] for name in _COLUMNS}
         columns["offset"] = columns.pop("pin")
         ids = tuple(self.ids[i] for i in positions.tolist())
-        if self.constrained:
+        if self.constrained or self.constraints:
             place = {position: i for i, position in enumerate(positions.tolist())}
             holes = [(place[i], *hole) for i, *hole in self.holes.tolist() if i in place]
             columns |= {"holes": holes, "constraints": self.constraints.among(ids)}
@@ -540,9 +541,10 @@ class Problem:
                     field="id",
                     value=id,
                 )
-        data = {name: getattr(self, name).tolist() for name in _COLUMNS}
+        data: dict[str, Any] = {"ids": list(self.ids)}
+        data |= {name: getattr(self, name).tolist() for name in _COLUMNS}
         data["offset"] = [None if pin == FREE else pin for pin in data.pop("pin")]
-        data |= {"ids": list(self.ids), "capacity": self.capacity}
+        data["capacity"] = self.capacity
         if len(self.holes):
             data["holes"] = self.holes.tolist()
         if self.constraints:
@@ -595,7 +597,14 @@ class Problem:
     @cached_property
     def constrained(self) -> bool:
         """Whether there is more to the problem than lifetimes, sizes, alignments and pins."""
-        return bool(self.constraints) or len(self.holes) > 0
+        return bool(self.constraints.features()) or len(self.holes) > 0
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that buffers may use: the capacity less the tail padding, at least 0."""
+        if self.capacity is None:
+            return None
+        return max(self.capacity - self.constraints.tail_padding, 0)
 
     @cached_property
     def bodies(self) -> Bodies:
@@ -707,7 +716,7 @@ class Problem:
         for name in _COLUMNS:
             digest.update(getattr(self, name)[order].astype("<i8").tobytes())
         digest.update("\n".join(sorted(names)).encode())
-        if self.constrained:
+        if self.constrained or self.constraints:
             digest.update(self._rules().encode())
         return digest.hexdigest()
 
@@ -716,10 +725,11 @@ class Problem:
         holes = [(repr(gate.plain(self.ids[i])), *hole) for i, *hole in self.holes.tolist()]
         rules = [
             (name, [repr(gate.plain(value)) for value in row])
-            for name in sorted(self.constraints.features() - {"chunk"})
+            for name in (*PAIRED, "reserved")
             for row in getattr(self.constraints, name)
         ]
-        return repr((sorted(holes), sorted(rules), self.constraints.chunk))
+        numbers = self.constraints.chunk, self.constraints.tail_padding
+        return repr((sorted(holes), sorted(rules), *numbers))
 
 
 _COLUMNS = ("lower", "upper", "size", "alignment", "pin")

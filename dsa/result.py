@@ -151,8 +151,9 @@ class Plan:
 
     @property
     def arena_size(self) -> int:
-        """The peak rounded up to the base alignment, for arenas that stand side by side."""
-        return -(-self.peak // self.base_alignment) * self.base_alignment
+        """Peak and tail padding, rounded up to the base alignment, for arenas side by side."""
+        end = self.peak + self.problem.constraints.tail_padding
+        return -(-end // self.base_alignment) * self.base_alignment
 
     def __getitem__(self, id: Hashable) -> int:
         """Offset of the buffer with this id."""

@@ -226,15 +226,16 @@ def _single(
     for i in _where(placed & (problem.pin != FREE) & (offsets != problem.pin)):
         message = f"is pinned to {problem.pin[i]}, not {offsets[i]}"
         yield _of_one(problem, i, "moved pin", message)
-    if problem.capacity is not None:
+    room = problem.room
+    if room is not None:
         end = offsets + problem.size
-        for i in _where(placed & (problem.size > 0) & (end > problem.capacity)):
+        for i in _where(placed & (problem.size > 0) & (end > room)):
             yield _of_one(
                 problem,
                 i,
                 "over capacity",
-                f"ends at {end[i]}, {end[i] - problem.capacity} bytes over {problem.capacity}",
-                bytes=(int(max(offsets[i], problem.capacity)), int(end[i])),
+                f"ends at {end[i]}, {end[i] - room} bytes over {room}",
+                bytes=(int(max(offsets[i], room)), int(end[i])),
             )
 
 

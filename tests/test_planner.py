@@ -66,12 +66,17 @@ def test_the_signature_is_the_documented_one() -> None:
         ("solver", "auto"),
         ("capacity", None),
         ("alignment", 1),
+        ("constraints", None),
         ("time_limit", None),
         ("target", None),
+        ("hint", None),
         ("progress", None),
     ]
     keywords = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    assert keywords == ["capacity", "alignment", "time_limit", "target", "progress"]
+    assert keywords == [
+        *("capacity", "alignment", "constraints"),
+        *("time_limit", "target", "hint", "progress"),
+    ]
 
 
 def test_a_name_is_shorthand_for_a_solver_object() -> None:
@@ -245,7 +250,7 @@ def test_a_heuristic_that_misses_the_capacity_proves_nothing() -> None:
     assert (error.capacity, error.over_by) == (100, 24)
     assert (error.plan.peak, error.plan.lower_bound) == (124, 88)
     assert_valid(error.plan.offsets, ROWS)
-    assert "the best has peak 124 B, 24 B over, and the lower bound is 88 B" in str(error)
+    assert "the best has peak 124 B, 24 B over; 88 B of it are live at once" in str(error)
     assert not isinstance(error, InfeasibleError)
     assert plan(ROWS, "exact", capacity=100).peak <= 100
 
