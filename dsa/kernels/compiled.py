@@ -6,6 +6,7 @@ It runs as it is on lists, and compiled on arrays, with equal results.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
@@ -29,14 +30,20 @@ class Kernel:
         A function, perhaps a generator that pauses now and then.
     helpers
         What it calls.
+
+    Attributes
+    ----------
+    bought
+        Whether it runs compiled from now on.
     """
 
+    SMALL = 0.05  # what takes less is never kept waiting
     LOADING = 0.5  # seconds to import numba and load what has been compiled before
     COMPILING = 10.0
 
     def __init__(self, entry: Callable[..., Any], *helpers: Callable[..., Any]) -> None:
         self._functions = (entry, *helpers)
-        self._bought = False
+        self.bought = False
         self._spent = 0.0
 
     def ready_for(self, seconds: float, *columns: IntArray) -> tuple[Callable[..., Any], list[Any]]:
@@ -58,13 +65,11 @@ class Kernel:
         return self._functions[0], [column.tolist() for column in columns]
 
     def _worth(self, seconds: float) -> bool:
-        if self._bought:
-            return True
-        self._spent += seconds
-        if self._spent < self.LOADING or not available():
-            return False
-        self._bought = self._spent >= self.COMPILING or ready(*self._functions)
-        return self._bought
+        if not self.bought and seconds >= self.SMALL and available():
+            self._spent += seconds
+            if self._spent >= self.LOADING:
+                self.bought = self._spent >= self.COMPILING or ready(*self._functions)
+        return self.bought
 
 
 @cache
@@ -93,30 +98,33 @@ def compiled(entry: Callable[..., Any], *helpers: Callable[..., Any]) -> Callabl
 @cache
 def _teach_bisect() -> None:
     """Let kernels call `bisect_left` and `bisect_right`, which numba does not know."""
-    import bisect
-
     from numba.extending import overload
 
-    def left(a: Any, x: int, lo: int, hi: int) -> int:
-        while lo < hi:
-            middle = (lo + hi) // 2
-            if a[middle] < x:
-                lo = middle + 1
-            else:
-                hi = middle
-        return lo
+    @overload(bisect_left)
+    def first_not_below(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+        def search(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+            while lo < hi:
+                middle = (lo + hi) // 2
+                if a[middle] < x:
+                    lo = middle + 1
+                else:
+                    hi = middle
+            return lo
 
-    def right(a: Any, x: int, lo: int, hi: int) -> int:
-        while lo < hi:
-            middle = (lo + hi) // 2
-            if x < a[middle]:
-                hi = middle
-            else:
-                lo = middle + 1
-        return lo
+        return search
 
-    overload(bisect.bisect_left)(lambda a, x, lo, hi: left)
-    overload(bisect.bisect_right)(lambda a, x, lo, hi: right)
+    @overload(bisect_right)
+    def first_above(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+        def search(a: Any, x: Any, lo: Any, hi: Any) -> Any:
+            while lo < hi:
+                middle = (lo + hi) // 2
+                if x < a[middle]:
+                    hi = middle
+                else:
+                    lo = middle + 1
+            return lo
+
+        return search
 
 
 def ready(entry: Callable[..., Any], *helpers: Callable[..., Any]) -> bool:

@@ -10,12 +10,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from dsa.kernels.gaps import FILL, UNPLACED, fill_gaps
 from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
-__all__ = ["Fit", "Placement", "place", "stack"]
+__all__ = ["Fit", "Placement", "place", "place_again", "stack"]
 
 Fit: TypeAlias = Literal["first", "best"]
+
+FEW = 4096  # buffers up to which it is quicker, uncompiled, to look along all that is placed
 
 
 class Placement:
@@ -41,19 +44,7 @@ class Placement:
         """
         start, stop, offset, end = self._columns[:, : self._count]
         meets = (start < self._stop[i]) & (stop > self._start[i])
-        below, top = offset[meets], end[meets]
-        size, alignment = int(self._problem.size[i]), int(self._problem.alignment[i])
-        floor = np.zeros(len(below) + 1, np.int64)  # where each gap begins; the last is above all
-        np.maximum.accumulate(top, out=floor[1:])
-        if alignment > 1:
-            floor = -(-floor // alignment) * alignment
-        room = below - floor[:-1]
-        fits = room >= size
-        if fit == "first":
-            gap = int(fits.argmax()) if fits.any() else -1
-        else:
-            gap = int(np.where(fits, room, np.iinfo(np.int64).max).argmin()) if fits.any() else -1
-        return int(floor[gap])
+        return _gap(self._problem, i, offset[meets], end[meets], fit)
 
     def insert(self, i: int, offset: int) -> None:
         """Place buffer `i` at an offset: O(buffers placed), one move of memory."""
@@ -64,12 +55,29 @@ class Placement:
         self._count += 1
 
 
+def _gap(problem: Problem, i: int, below: IntArray, top: IntArray, fit: Fit) -> int:
+    """Offset for buffer `i` among ranges of bytes, sorted by where they begin."""
+    size, alignment = int(problem.size[i]), int(problem.alignment[i])
+    floor = np.zeros(len(below) + 1, np.int64)  # where each gap begins; the last is above all
+    np.maximum.accumulate(top, out=floor[1:])
+    if alignment > 1:
+        floor = -(-floor // alignment) * alignment
+    room = below - floor[:-1]
+    fits = room >= size
+    if fit == "first":
+        gap = int(fits.argmax()) if fits.any() else -1
+    else:
+        gap = int(np.where(fits, room, np.iinfo(np.int64).max).argmin()) if fits.any() else -1
+    return int(floor[gap])
+
+
 def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
     """Offsets when the buffers are placed in this order, pinned ones before all others.
 
-    O(n^2) in whole columns, O(n) memory: no conflict graph is built. The same for a given order.
-    Buffers of size 0 get offset 0. In order of the offsets of a plan, first fit moves no buffer
-    up: so any plan can be turned into an order and back without loss.
+    Near-linear, O(n) memory: see `dsa.kernels.gaps`; no conflict graph is built. A few buffers
+    are placed by looking along all that have been. The same for a given order. Buffers of size 0
+    get offset 0. In order of the offsets of a plan, first fit moves no buffer up: so any plan can
+    be turned into an order and back without loss.
 
     Examples
     --------
@@ -79,14 +87,65 @@ def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
     """
     if problem.constrained:
         return place_bodies(problem, order, fit)
+    solid, free = problem.size > 0, problem.pin == FREE
+    pinned, order = np.flatnonzero(solid & ~free), order[(solid & free)[order]]
     offsets = np.maximum(problem.pin, 0)
+    if len(order) > FEW or FILL.bought:
+        offsets[order] = UNPLACED
+        return fill_gaps(problem, np.concatenate([pinned, order]), offsets, fit == "best")
     placement = Placement(problem)
-    solid = problem.size > 0
-    for i in np.flatnonzero(solid & (problem.pin != FREE)).tolist():
+    for i in pinned.tolist():
         placement.insert(i, int(problem.pin[i]))
-    for i in order[(solid & (problem.pin == FREE))[order]].tolist():
+    for i in order.tolist():
         offsets[i] = placement.find(i, fit)
         placement.insert(i, int(offsets[i]))
+    return offsets
+
+
+def place_again(
+    problem: Problem, order: IntArray, offsets: IntArray, swapped: IntArray
+) -> IntArray:
+    """First-fit offsets after a swap, by finding only what may have changed.
+
+    A buffer is placed as before unless it is live together with one of the two swapped or with
+    one that has moved.
+
+    Parameters
+    ----------
+    problem
+        Without constraints, all buffers with a size.
+    order
+        The new order.
+    offsets
+        What `place` gave for the old one.
+    swapped
+        The two places in the order, the earlier first.
+
+    Examples
+    --------
+    >>> problem = Problem([(0, 2, 96), (1, 3, 72), (2, 4, 48)])
+    >>> place_again(problem, np.array([1, 0, 2]), np.array([0, 96, 0]), np.array([0, 1])).tolist()
+    [72, 0, 72]
+    """
+    offsets, sections = offsets.copy(), problem.sections
+    start, stop = sections.start, sections.stop
+    rank = np.empty(len(problem), np.int64)
+    rank[order] = np.arange(len(problem))
+    rank[problem.pin != FREE] = -1
+    changed = np.zeros(len(sections), bool)
+    for i in order[swapped].tolist():
+        changed[start[i] : stop[i]] = True
+    later = order[swapped[0] :]
+    for i in later[rank[later] >= 0].tolist():
+        if not changed[start[i] : stop[i]].any():
+            continue
+        meets = np.flatnonzero((start < stop[i]) & (stop > start[i]) & (rank < rank[i]))
+        meets = meets[offsets[meets].argsort()]
+        below = offsets[meets]
+        offset = _gap(problem, i, below, below + problem.size[meets], "first")
+        if offset != offsets[i]:
+            offsets[i] = offset
+            changed[start[i] : stop[i]] = True
     return offsets
 
 

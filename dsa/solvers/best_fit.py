@@ -29,7 +29,7 @@ class BestFit(Solver):
 
     Notes
     -----
-    Complexity: near-linear, O(n) memory; with pins O(n^2) in whole columns.
+    Complexity: near-linear, O(n) memory.
     Ties: larger size, earlier `lower`, earlier `upper`, id; the input's order does not matter.
     Guarantee: none; every buffer rests on another or on the bottom.
     Pins and constraints: the skyline is filled without them; the buffers are then placed around

@@ -34,7 +34,7 @@ class Greedy(Solver):
 
     Notes
     -----
-    Complexity: O(n^2) in whole columns, O(n) memory.
+    Complexity: near-linear, O(n) memory: see `dsa.kernels.gaps`.
     Ties: larger size, earlier `lower`, earlier `upper`, id; the input's order does not matter.
     Guarantee: none in general. By start, equal sizes reach the load.
     Source: Pisarchyk and Lee, *Efficient Memory Management for Deep Neural Net Inference*, 2020.

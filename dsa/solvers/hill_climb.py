@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsa.budget import Budget
-from dsa.kernels.placement import place
+from dsa.kernels.placement import place, place_again
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
@@ -38,7 +38,8 @@ class HillClimb(Solver):
 
     Notes
     -----
-    Complexity: O(n^2) in whole columns for each iteration, O(n) memory.
+    Complexity: for each iteration O(n) in whole columns for each buffer live together with one
+    that is swapped or moves; O(n) memory.
     Ties: a swap that leaves the peak as it is is kept, so that the search can drift.
     Guarantee: never worse than `strip-packing` without restarts, where it starts.
     Source: after the hill climbs of Arm's Vela and of TVM's unified static memory planner.
@@ -66,23 +67,27 @@ class HillClimb(Solver):
         if iterations is None:
             iterations = min(500, max(2 * 10**8 // len(problem) ** 2, 1))
         random = np.random.default_rng(self.seed)
+        placed = place(problem, order)  # perhaps lower than the skyline left them
         tried = 0
         while tried < iterations and not budget.done(lowest):
             tried += 1
-            swapped = _swap(problem, order, best, random)
-            offsets = place(problem, swapped, "first")
+            swapped, places = _swap(problem, order, best, random)
+            if problem.constrained:
+                offsets = place(problem, swapped)
+            else:
+                offsets = place_again(problem, swapped, placed, places)
             reached = peak(problem, offsets)
             if reached < lowest:
                 budget.report(reached)
             if reached <= lowest:
-                order, best, lowest = swapped, offsets, reached
+                order, best, placed, lowest = swapped, offsets, offsets, reached
         return Solution(best, stats={"iterations": tried})
 
 
 def _swap(
     problem: Problem, order: IntArray, offsets: IntArray, random: np.random.Generator
-) -> IntArray:
-    """The order with one buffer of a peak-carrying chain and one of its conflicts swapped."""
+) -> tuple[IntArray, IntArray]:
+    """The order with a buffer of a peak-carrying chain and one of its conflicts swapped; where."""
     end = offsets + problem.size
     tops = np.flatnonzero(end == end.max())
     chain = [int(random.choice(tops))]
@@ -98,7 +103,7 @@ def _swap(
     swapped = order.copy()
     places = np.flatnonzero((order == one) | (order == other))
     swapped[places] = order[places[::-1]]
-    return swapped
+    return swapped, places
 
 
 def _conflicts(problem: Problem, i: int) -> IntArray:

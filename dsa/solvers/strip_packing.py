@@ -43,7 +43,7 @@ class StripPacking(Solver):
 
     Notes
     -----
-    Complexity: near-linear for each order, O(n) memory; with pins O(n^2) in whole columns.
+    Complexity: near-linear for each order, O(n) memory.
     Ties: as in `dsa.solvers.orders.order_by`; of equal peaks the first found is kept.
     Guarantee: none beforehand, but a peak at the load is optimal and ends the search.
     Source: as `best-fit`; the orders by area and the mixtures are ours.

@@ -1,0 +1,253 @@
+"""Find and fill gaps: placement in a given order without looking at all that has been placed.
+
+Blocked bytes are kept for ranges of sections, in a binary tree over them. A buffer covers the
+sections of a few nodes in full (its *inner* nodes); their ancestors it covers in part (its
+*outer* nodes)::
+
+    sections      0   1   2   3   4   5   6   7
+    outer         [-------------------------------]
+                  [--------------][---------------]
+                  [-------]                [------]     Bytes that are blocked somewhere below
+    inner             [--][-------][------][--]         an inner node, or all over an outer one,
+    buffer            [=======================)         are in the buffer's way. Others are not.
+
+So a node has two lists: bytes blocked all over it, *across*, and bytes blocked somewhere below,
+*within*. A list is a sorted row of ends of ranges, start and stop in turn, touching ranges joined:
+good plans are dense, so the rows are short. They lie in one pool of integers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import MutableSequence, Sequence
+from typing import Any
+
+import numpy as np
+
+from dsa.kernels.compiled import Kernel
+from dsa.problem import IntArray, Problem
+
+__all__ = ["fill_gaps"]
+
+SECONDS = 1e-4  # that a buffer takes uncompiled
+UNPLACED = -1
+UNUSED = -1  # room of a list that nobody will ask for
+TOP = (1 << 63) - 1
+DEPTH = 64  # levels of the tree, at most
+
+
+def fill_gaps(problem: Problem, order: IntArray, offsets: IntArray, best: bool) -> IntArray:
+    """Offsets when the buffers of an order are placed one by one, each into a gap.
+
+    O(log n) lists are searched and changed for each buffer, with one step for each gap that is
+    tried and one move of memory for each list: near-linear where lists are short. O(n) memory
+    likewise.
+
+    Parameters
+    ----------
+    problem, order
+        Buffers that have a size, and when each is placed.
+    offsets
+        Where they are; -1 for those to be placed.
+    best
+        Whether the smallest gap is taken, of equal ones the lowest; otherwise it is the lowest.
+
+    Examples
+    --------
+    >>> problem = Problem([(0, 2, 96), (1, 3, 72), (2, 4, 48)])
+    >>> fill_gaps(problem, np.array([0, 1, 2]), np.full(3, UNPLACED), best=True).tolist()
+    [0, 96, 0]
+    """
+    sections = problem.sections
+    leaves = 1 << (len(sections) + 1).bit_length()
+    lists = np.zeros((3, 4 * leaves), np.int64)
+    lists[2] = UNUSED
+    run, columns = FILL.ready_for(
+        SECONDS * len(order),
+        *(sections.start, sections.stop, problem.size, problem.alignment, order),
+        *(lists, np.zeros((4, 2 * DEPTH), np.int64), np.zeros(2, np.int64), offsets),
+        np.zeros(1 << 10, np.int64),
+    )
+    *columns, pool = columns
+    while not run(best, *columns, pool):
+        pool = double(pool)
+    return np.asarray(columns[-1], np.int64)
+
+
+def double(pool: Any) -> Any:
+    """Twice the room, in a list or an array."""
+    return np.concatenate([pool, pool]) if isinstance(pool, np.ndarray) else pool * 2
+
+
+def _fill(
+    best: bool,
+    start: Sequence[int],
+    stop: Sequence[int],
+    size: Sequence[int],
+    alignment: Sequence[int],
+    order: Sequence[int],
+    lists: Sequence[MutableSequence[int]],
+    scratch: Sequence[MutableSequence[int]],
+    register: MutableSequence[int],
+    offsets: MutableSequence[int],
+    pool: MutableSequence[int],
+) -> bool:
+    """Whether all are placed. If not, the pool is full: call again, with a larger one.
+
+    The register holds how many are placed, and how much of the pool is used.
+    """
+    begin, count, room = lists[0], lists[1], lists[2]
+    inner, outer, at, end = scratch[0], scratch[1], scratch[2], scratch[3]
+    within = len(begin) // 2
+    leaves = within // 2
+    if not register[1]:
+        for i in order:
+            inners, outers = _nodes(start[i], stop[i], leaves, inner, outer)
+            for k in range(inners):
+                room[within + inner[k]] = 0
+            for k in range(outers):
+                room[outer[k]] = 0
+    while register[0] < len(order):
+        i = order[register[0]]
+        inners, outers = _nodes(start[i], stop[i], leaves, inner, outer)
+        if offsets[i] < 0:
+            asked = 0
+            for k in range(inners + outers):
+                row = within + inner[k] if k < inners else outer[k - inners]
+                if count[row]:
+                    at[asked], end[asked] = begin[row], begin[row] + count[row]
+                    asked += 1
+            offsets[i] = _find(pool, at, end, asked, size[i], alignment[i], best)
+        # To block bytes twice does no harm, so what a full pool has cut short is done again.
+        low, high = offsets[i], offsets[i] + size[i]
+        for k in range(inners + outers):
+            node = inner[k] if k < inners else outer[k - inners]
+            if not _block(pool, begin, count, room, register, within + node, low, high):
+                return False
+            if k < inners and not _block(pool, begin, count, room, register, node, low, high):
+                return False
+        register[0] += 1
+    return True
+
+
+def _nodes(
+    first: int,
+    last: int,
+    leaves: int,
+    inner: MutableSequence[int],
+    outer: MutableSequence[int],
+) -> tuple[int, int]:
+    """The nodes that sections first .. last - 1 cover in full and in part; how many of each.
+
+    Goes up from the neighbours of the range. There is a leaf to spare on either side.
+    """
+    inners = outers = lefts = rights = 0
+    left, right = leaves + first, leaves + last + 1
+    while left ^ right != 1:
+        if not left & 1:
+            inner[inners] = left + 1
+            inners += 1
+            lefts = 1
+        if right & 1:
+            inner[inners] = right - 1
+            inners += 1
+            rights = 1
+        left >>= 1
+        right >>= 1
+        if lefts:
+            outer[outers] = left
+            outers += 1
+        if rights:
+            outer[outers] = right
+            outers += 1
+    left >>= 1
+    while left:
+        outer[outers] = left
+        outers += 1
+        left >>= 1
+    return inners, outers
+
+
+def _find(
+    pool: Sequence[int],
+    at: MutableSequence[int],
+    end: MutableSequence[int],
+    asked: int,
+    size: int,
+    alignment: int,
+    best: bool,
+) -> int:
+    """The offset in the lowest or the smallest gap that all lists leave, else above all."""
+    floor, chosen, least = 0, -1, TOP
+    while asked:
+        # Up to the first byte that is free in all lists; then up to the next that is not.
+        low, blocked = TOP, True
+        while blocked:
+            low, blocked, k = TOP, False, 0
+            while k < asked:
+                place = at[k]
+                if pool[place] <= floor:
+                    place = bisect_right(pool, floor, place, end[k])
+                    at[k] = place
+                    if place == end[k]:
+                        asked -= 1
+                        at[k], end[k] = at[asked], end[asked]
+                        continue
+                if place & 1:  # inside a range
+                    floor = pool[place]
+                    blocked = True
+                else:
+                    low = min(low, pool[place])
+                k += 1
+        aligned = -(-floor // alignment) * alignment
+        if not asked:
+            break
+        if low - aligned >= size and low - aligned < least:
+            chosen, least = aligned, low - aligned
+            if not best or least == size:
+                return chosen
+        floor = low
+    return -(-floor // alignment) * alignment if chosen < 0 else chosen
+
+
+def _block(
+    pool: MutableSequence[int],
+    begin: MutableSequence[int],
+    count: MutableSequence[int],
+    room: MutableSequence[int],
+    register: MutableSequence[int],
+    row: int,
+    low: int,
+    high: int,
+) -> bool:
+    """Block bytes low .. high - 1 in a list; False if the pool is full.
+
+    The ends between the two go; either of them stays only if it is outside of all ranges.
+    """
+    if room[row] == UNUSED:
+        return True
+    first, last = begin[row], begin[row] + count[row]
+    i = bisect_left(pool, low, first, last)
+    j = bisect_right(pool, high, i, last)
+    grown = (i + 1) % 2 + (j + 1) % 2 - (j - i)
+    if count[row] + grown > room[row]:
+        size = max(2 * room[row], 4)
+        used = register[1]
+        if used + size > len(pool):
+            return False
+        pool[used : used + count[row]] = pool[first:last]
+        register[1] = used + size
+        i, j, last = i + used - first, j + used - first, last + used - first
+        begin[row], room[row] = used, size
+    if grown:
+        pool[j + grown : last + grown] = pool[j:last]
+        count[row] += grown
+    if not i & 1:
+        pool[i] = low
+        i += 1
+    if not (j + grown) & 1:
+        pool[j + grown - 1] = high
+    return True
+
+
+FILL = Kernel(_fill, _nodes, _find, _block)
