@@ -1,0 +1,183 @@
+"""What a slot solver hands to the planner, and what the planner hands to the caller."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dsa.bounds import Bound, lower_bound
+from dsa.problem import Buffer, Problem
+from dsa.result import Plan, kebab
+from dsa.slots.validation import validate_slots
+from dsa.units import format_size
+from dsa.validation import Violation
+
+__all__ = ["SlotPlan", "SlotSolution"]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotSolution:
+    """What a slot solver returns: a slot for each buffer, and at most a bound that it proved.
+
+    Parameters
+    ----------
+    slots
+        Numbers from 0, one for each buffer, in order; those of buffers of size 0 do not count.
+    lower_bound
+        Bytes that the solver proved no total can be below; None if it proved nothing.
+    stats
+        Whatever the solver wants to tell about its run.
+    """
+
+    slots: Sequence[int]
+    lower_bound: int | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SlotPlan:
+    """A slot for each buffer of a problem, validated, with a bound to judge the total by.
+
+    Made by `plan_slots()`; ``plan[id]`` is a slot, iteration gives ``(buffer, slot)`` pairs.
+
+    Parameters
+    ----------
+    problem
+        What was planned.
+    slots
+        Slot of each buffer, in the order of the buffers.
+    bound_witness
+        The lower bound on the total, with its reason: the positional maxima, or a search.
+    solver
+        The solver with all its options, as an expression that makes it again.
+    seconds
+        Wall time of the call.
+    stats
+        What the solver told about its run.
+
+    Examples
+    --------
+    >>> from dsa.slots import plan_slots
+    >>> rows = [Buffer(0, 2, 64, id="a"), Buffer(2, 4, 48, id="b"), Buffer(1, 3, 8, id="c")]
+    >>> p = plan_slots(rows)
+    >>> p["b"], p.sizes, p.total
+    (0, (64, 8), 72)
+    >>> p.as_plan().offsets
+    (0, 0, 64)
+    """
+
+    problem: Problem
+    slots: tuple[int, ...]
+    bound_witness: Bound
+    solver: str
+    seconds: float = 0.0
+    stats: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slots", tuple(self.slots))
+        object.__setattr__(self, "stats", MappingProxyType(dict(self.stats)))
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Size of each slot: that of its largest tenant."""
+        sizes = [0] * (max(self.slots, default=-1) + 1)
+        for slot, size in zip(self.slots, self.problem.size.tolist(), strict=True):
+            sizes[slot] = max(sizes[slot], size)
+        return tuple(sizes)
+
+    @cached_property
+    def alignments(self) -> tuple[int, ...]:
+        """Alignment that each slot needs: the least common multiple of its tenants'."""
+        alignments = [1] * len(self.sizes)
+        for slot, alignment in zip(self.slots, self.problem.alignment.tolist(), strict=True):
+            alignments[slot] = math.lcm(alignments[slot], alignment)
+        return tuple(alignments)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all slots together: what is minimised."""
+        return sum(self.sizes)
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes that no total can be below; `bound_witness` says why."""
+        return self.bound_witness.value
+
+    @property
+    def gap(self) -> float:
+        """``total / lower_bound - 1``; 0 means proven optimal."""
+        return self.total / self.lower_bound - 1 if self.lower_bound else 0.0
+
+    @property
+    def status(self) -> str:
+        """``"optimal"`` if the total equals the lower bound, otherwise ``"feasible"``."""
+        return "optimal" if self.total == self.lower_bound else "feasible"
+
+    @cached_property
+    def slot_offsets(self) -> tuple[int, ...]:
+        """Where each slot starts if they lie one upon another, each aligned."""
+        offsets, end = [], 0
+        for size, alignment in zip(self.sizes, self.alignments, strict=True):
+            offsets.append(-(-end // alignment) * alignment)
+            end = offsets[-1] + size
+        return tuple(offsets)
+
+    def as_plan(self) -> Plan:
+        """The same as a plan with offsets, slot upon slot, to be drawn or written to a file.
+
+        Its peak is the total, plus the padding between slots where there are alignments. Its bound
+        is the one of offsets, which is lower.
+        """
+        return Plan(
+            self.problem,
+            np.array([self.slot_offsets[slot] for slot in self.slots], np.int64),
+            lower_bound(self.problem),
+            self.solver,
+            self.seconds,
+            self.stats,
+        )
+
+    def validate(self) -> tuple[Violation, ...]:
+        """List the rules that the plan breaks: see `validate_slots`."""
+        return validate_slots(self.slots, self.problem, sizes=self.sizes)
+
+    def __getitem__(self, id: Hashable) -> int:
+        """Slot of the buffer with this id."""
+        return self.slots[self.problem.index(id)]
+
+    def __len__(self) -> int:
+        return len(self.problem)
+
+    def __iter__(self) -> Iterator[tuple[Buffer, int]]:
+        return zip(self.problem, self.slots, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if problem and slots are."""
+        if not isinstance(other, SlotPlan):
+            return NotImplemented
+        return self.problem == other.problem and self.slots == other.slots
+
+    def __hash__(self) -> int:
+        return hash((self.problem, self.slots))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.problem, self.slots, self.bound_witness, self.solver)
+        return SlotPlan, (*arguments, self.seconds, dict(self.stats))
+
+    def __str__(self) -> str:
+        buffers = "1 buffer" if len(self) == 1 else f"{len(self)} buffers"
+        slots = "1 slot" if len(self.sizes) == 1 else f"{len(self.sizes)} slots"
+        quality = "optimal" if self.status == "optimal" else f"gap {100 * self.gap:.3g} %"
+        return (
+            f"{buffers} in {slots}, total {format_size(self.total)}, lower bound "
+            f"{format_size(self.lower_bound)}: {quality} ({kebab(self.solver.partition('(')[0])})"
+        )
+
+    def __repr__(self) -> str:
+        return f"<SlotPlan: {self}>"
