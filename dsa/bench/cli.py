@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -192,14 +193,12 @@ def solver_named(text: str) -> Solver:
 
 
 def _shown(records: Iterable[Record], total: int) -> Iterator[Record]:
-    """The records, counted by a progress bar if somebody looks at a terminal."""
-    if not sys.stderr.isatty():
+    """The records, counted by a progress bar on a terminal, if tqdm is installed."""
+    if find_spec("tqdm") is None or not sys.stderr.isatty():
         yield from records
         return
-    try:
-        from tqdm import tqdm
-    except ImportError as error:
-        raise DsaError("a progress bar needs tqdm: pip install tqdm") from error
+    from tqdm import tqdm
+
     bar = tqdm(total=total, unit="run", leave=False)
     for record in records:
         bar.set_postfix_str(f"{record.instance} {record.solver}", refresh=False)

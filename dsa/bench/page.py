@@ -226,7 +226,7 @@ def _hard(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[tuple[
         record = group.records[0]
         if group.planned and len(record.curve) > 2:
             (_, first), (_, last) = record.curve[0], record.curve[-1]
-            fall = (first - last) / record.bound
+            fall = (min(first, 2 * record.bound) - last) / record.bound  # as far as it is drawn
             falls[group.instance] = max(falls.get(group.instance, 0.0), fall)
     for instance in sorted(falls, key=lambda name: -falls[name])[:4]:
         mine = [group for group in groups if group.instance == instance and group.planned]
