@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, overload
 
 from dsa.budget import Budget
 from dsa.kernels.placement import place
@@ -55,8 +55,14 @@ class BestFit(Solver):
         return Solution(fill(problem, order_by(problem, self.order)))
 
 
-def fill(problem: Problem, order: IntArray) -> IntArray:
+@overload
+def fill(problem: Problem, order: IntArray) -> IntArray: ...
+@overload
+def fill(problem: Problem, order: IntArray, budget: Budget) -> IntArray | None: ...
+def fill(problem: Problem, order: IntArray, budget: Budget | None = None) -> IntArray | None:
     """Offsets by the skyline in this order; placed anew if there are pins or constraints.
+
+    With a budget, None if its time is up on the way.
 
     Examples
     --------
@@ -64,7 +70,7 @@ def fill(problem: Problem, order: IntArray) -> IntArray:
     >>> fill(Problem([(0, 2, 96), (1, 3, 72), (2, 4, 48)]), np.array([0, 1, 2])).tolist()
     [0, 96, 0]
     """
-    offsets = skyline(problem, order)
-    if (problem.pin == FREE).all() and not problem.constrained:
+    offsets = skyline(problem, order) if budget is None else skyline(problem, order, budget)
+    if offsets is None or ((problem.pin == FREE).all() and not problem.constrained):
         return offsets
     return place(problem, offsets.argsort(kind="stable"))

@@ -70,13 +70,17 @@ class StripPacking(Solver):
             raise ValueError("strip-packing needs at least one order")
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
-        solution, passes = None, 0
-        for order in self._fixed_orders(problem):
-            passes += 1
-            solution = _improve(problem, budget, solution, fill(problem, order))
-            if budget.done(solution.peak(problem)):
-                return Solution(solution.offsets, stats={"passes": passes})
-        assert solution is not None  # there is at least one order
+        orders = self._fixed_orders(problem)
+        solution = Solution(fill(problem, next(orders)))  # whatever the time limit
+        budget.report(solution.peak(problem))
+        passes = 1
+        while not budget.done(solution.peak(problem)) and (order := next(orders, None)) is not None:
+            offsets = fill(problem, order, budget)
+            if offsets is not None:
+                solution = _improve(problem, budget, solution, offsets)
+                passes += 1
+        if budget.done(solution.peak(problem)):
+            return Solution(solution.offsets, stats={"passes": passes})
 
         restarts = self.restarts
         if restarts is None and budget.time_limit is None:
@@ -110,8 +114,10 @@ def fill_mixtures(
     rest = above(problem, offsets, budget.target)
     part, best, passes = problem.select(rest), Solution(offsets[rest]), 0
     for order in _mixtures(part, seed, restarts):
-        passes += 1
-        best = _improve(part, budget, best, fill(part, order))
+        filled = fill(part, order, budget)
+        if filled is not None:
+            best = _improve(part, budget, best, filled)
+            passes += 1
         if budget.done(best.peak(part)):
             break
     offsets = offsets.copy()
@@ -140,13 +146,7 @@ def component_peaks(problem: Problem, offsets: IntArray) -> IntArray:
     return peaks
 
 
-def _improve(
-    problem: Problem, budget: Budget, best: Solution | None, offsets: IntArray
-) -> Solution:
-    if best is None:
-        improved = Solution(offsets)
-        budget.report(improved.peak(problem))
-        return improved
+def _improve(problem: Problem, budget: Budget, best: Solution, offsets: IntArray) -> Solution:
     improved = Solution(lower_by_component(problem, np.asarray(best.offsets), offsets))
     if improved.peak(problem) < best.peak(problem):
         budget.report(improved.peak(problem))
