@@ -6,15 +6,35 @@ which steps a value must survive. Closed lifetimes are read by `dsa.Problem.from
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from dsa.errors import InvalidProblemError
-from dsa.problem import Buffer, as_integer
+from dsa.gate import as_integer
+from dsa.problem import Buffer, Intervals, Problem
+from dsa.result import Plan
 
-__all__ = ["Event", "Repairs", "lifetimes_from_events"]
+__all__ = [
+    "Event",
+    "Repairs",
+    "extend_over_loops",
+    "lifetimes_from_events",
+    "persist",
+    "region",
+    "region_offsets",
+]
+
+
+def _read(intervals: Intervals) -> Problem:
+    """The buffers, checked."""
+    if isinstance(intervals, Problem):
+        raise TypeError(
+            "give the buffers, not a Problem: its capacity and constraints would be lost"
+        )
+    return Problem(intervals)
 
 
 # -- events ----------------------------------------------------------------------------------
@@ -272,3 +292,239 @@ def _within(field: str, value: int, event: int, holds: bool) -> int:
             f"{field} is {value}, but there is an event at step {event}", field=field, value=value
         )
     return value
+
+
+# -- loops -----------------------------------------------------------------------------------
+
+
+def extend_over_loops(intervals: Intervals, loops: Iterable[tuple[int, int]]) -> tuple[Buffer, ...]:
+    """Widen every lifetime that crosses the boundary of a loop over the whole loop.
+
+    The body of a loop is numbered once and run many times::
+
+        step       0   1   2   3   4   5   6
+        loop               [===============)
+        before     [===============)            read in the loop: needed on every trip,
+        becomes    [=======================)    so it lives to the loop's end
+        after                  [=============)  written on every trip, read afterwards: what
+        becomes            [=================)  one trip leaves must survive the next
+        within                 [===)            begins and ends in one trip: stays as it is
+
+    A value that is carried from trip to trip must cross a boundary, too: give its buffer the
+    lifetime from its first value before the loop, or to its last use after it.
+
+    Parameters
+    ----------
+    intervals
+        Buffers, as for `dsa.Problem`, with lifetimes in the order of the text.
+    loops
+        Half-open ranges of steps, in any order; two are disjoint, or one is within the other.
+
+    Returns
+    -------
+    tuple of Buffer
+        In the order given. Holes that cross a boundary are gone: their bytes are needed.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the intervals are no problem, a loop is empty, or two loops overlap.
+
+    Notes
+    -----
+    O(buffers x loops).
+
+    Examples
+    --------
+    >>> rows = [Buffer(0, 2, 80, id="p"), Buffer(2, 4, 80, id="l")]
+    >>> [(b.id, b.lower, b.upper) for b in extend_over_loops(rows, [(1, 6)])]
+    [('p', 0, 6), ('l', 2, 4)]
+    """
+    ranges = [_loop(*loop) for loop in loops]
+    for first in ranges:
+        for second in ranges:
+            if _crosses(first, second) and _crosses(second, first):
+                raise InvalidProblemError(
+                    f"loops [{first[0]}, {first[1]}) and [{second[0]}, {second[1]}) overlap, and "
+                    "neither is within the other"
+                )
+    return tuple(_widened(buffer, ranges) for buffer in _read(intervals))
+
+
+def _loop(begin: int, end: int) -> tuple[int, int]:
+    if begin >= end:
+        raise InvalidProblemError(f"loop [{begin}, {end}) is empty", field="loops", value=begin)
+    return begin, end
+
+
+def _crosses(steps: Sequence[int], loop: tuple[int, int]) -> bool:
+    """Whether steps meet a loop and are not within it."""
+    meets = steps[0] < loop[1] and loop[0] < steps[1]
+    return meets and not (loop[0] <= steps[0] and steps[1] <= loop[1])
+
+
+def _widened(buffer: Buffer, loops: list[tuple[int, int]]) -> Buffer:
+    # As no two loops overlap, widening over one never makes a lifetime cross another anew.
+    crossed = [loop for loop in loops if _crosses((buffer.lower, buffer.upper), loop)]
+    return replace(
+        buffer,
+        lower=min([buffer.lower, *(loop[0] for loop in crossed)]),
+        upper=max([buffer.upper, *(loop[1] for loop in crossed)]),
+        holes=tuple(hole for hole in buffer.holes if not any(_crosses(hole, x) for x in loops)),
+    )
+
+
+# -- inputs and outputs ------------------------------------------------------------------------
+
+
+def persist(
+    intervals: Intervals,
+    *,
+    inputs: Iterable[Hashable] = (),
+    outputs: Iterable[Hashable] = (),
+    begin: int | None = None,
+    end: int | None = None,
+) -> tuple[Buffer, ...]:
+    """Let inputs live from the first step on, and outputs to the last.
+
+    What must survive the run, such as an input that the next run reads again, or a weight, is
+    both.
+
+    Parameters
+    ----------
+    intervals
+        Buffers, as for `dsa.Problem`.
+    inputs, outputs
+        Ids.
+    begin, end
+        First step of the run and the step after its last; those of the buffers if None.
+
+    Returns
+    -------
+    tuple of Buffer
+        In the order given.
+
+    Raises
+    ------
+    InvalidProblemError
+        If the intervals are no problem, no buffer has an id, or it is live outside the run.
+
+    Examples
+    --------
+    >>> rows = [Buffer(0, 1, 40, id="in"), Buffer(0, 2, 24, id="x"), Buffer(2, 3, 32, id="out")]
+    >>> [(b.id, b.lower, b.upper) for b in persist(rows, inputs=["in"], outputs=["in", "out"])]
+    [('in', 0, 3), ('x', 0, 2), ('out', 2, 3)]
+    """
+    problem = _read(intervals)
+    if not len(problem):
+        begin = end = 0
+    first = int(problem.lower.min()) if begin is None else begin
+    last = int(problem.upper.max()) if end is None else end
+    buffers = list(problem)
+    for id in inputs:
+        i = _position(problem, id)
+        buffers[i] = replace(buffers[i], lower=first)
+    for id in outputs:
+        i = _position(problem, id)
+        buffers[i] = replace(buffers[i], upper=last)
+    for buffer, given in zip(buffers, problem, strict=True):
+        if buffer.lower > given.lower or buffer.upper < given.upper:
+            raise InvalidProblemError(
+                f"buffer {buffer.id!r} is live in [{given.lower}, {given.upper}), outside the run "
+                f"[{first}, {last})",
+                id=buffer.id,
+            )
+    return tuple(buffers)
+
+
+def _position(problem: Problem, id: Hashable) -> int:
+    try:
+        return problem.index(id)
+    except KeyError:
+        raise InvalidProblemError(f"no buffer has the id {id!r}", id=id, field="id") from None
+
+
+# -- regions -----------------------------------------------------------------------------------
+
+
+def region(id: Hashable, lower: int, upper: int, plans: Iterable[Plan]) -> Buffer:
+    """A buffer that keeps room for a nested region: the body of a loop, the arms of a branch.
+
+    The region is planned first, by itself. The outer plan sees one buffer, as large as the
+    region's peak, that is live while the region runs. So nothing live outside is overwritten from
+    within, and the solver chooses where the region lies::
+
+        step     3   4   5
+        outer    [a =======)
+        region       [===)      as large as the larger arm:
+        then         [x )       only one of them runs,
+        else         [y z]      so they share the bytes
+
+    Parameters
+    ----------
+    id
+        Of the new buffer.
+    lower, upper
+        Steps of the outer problem in which the region runs.
+    plans
+        Of the region's bodies, of which only one runs at a time: one plan for a loop, one for
+        each arm of a branch.
+
+    Examples
+    --------
+    >>> from dsa import plan
+    >>> then, otherwise = plan([(0, 2, 64)]), plan([(0, 2, 32), (1, 3, 16)])
+    >>> room = region("if", 3, 4, [then, otherwise])
+    >>> room.size
+    64
+    >>> outer = plan([Buffer(0, 5, 128, id="a", offset=0), room])
+    >>> region_offsets(outer, "if", otherwise)
+    {0: 128, 1: 160}
+    """
+    bodies = list(plans)
+    return Buffer(
+        lower,
+        upper,
+        max((body.peak for body in bodies), default=0),
+        id=id,
+        alignment=math.lcm(*(body.base_alignment for body in bodies)),
+    )
+
+
+def region_offsets(outer: Plan, id: Hashable, inner: Plan, *, base: int = 0) -> dict[Hashable, int]:
+    """Where the buffers of a region lie in the outer arena, by their ids.
+
+    Parameters
+    ----------
+    outer
+        A plan with the buffer that `region` made.
+    id
+        Of that buffer.
+    inner
+        A plan that it was made of.
+    base
+        Where the outer plan begins, if it is itself one of a region.
+
+    Raises
+    ------
+    InvalidProblemError
+        If no buffer has the id, or it is too small or not aligned for the inner plan.
+
+    Examples
+    --------
+    >>> from dsa import plan
+    >>> body = plan([Buffer(0, 1, 8, id="t")])
+    >>> loop = plan([Buffer(0, 4, 16, id="sum"), region("body", 2, 4, [body])])
+    >>> outer = plan([Buffer(0, 9, 32, id="x"), region("loop", 3, 5, [loop])])
+    >>> region_offsets(loop, "body", body, base=outer["loop"])
+    {'t': 48}
+    """
+    room = outer.problem[_position(outer.problem, id)]
+    start = base + outer[id]
+    if room.size < inner.peak or start % inner.base_alignment:
+        raise InvalidProblemError(
+            f"buffer {id!r} has {room.size} bytes at {start}; the region's plan needs "
+            f"{inner.peak} at a multiple of {inner.base_alignment}",
+            id=id,
+        )
+    return {buffer.id: start + offset for buffer, offset in inner}
