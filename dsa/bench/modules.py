@@ -85,7 +85,7 @@ def branches(channels: int = 32, width: int = 56, blocks: int = 3) -> tuple[Any,
     return module, torch.randn(1, channels, width, width)
 
 
-def pixels(width: int = 1448, blocks: int = 2) -> tuple[Any, Any]:
+def pixels(width: int = 1024, blocks: int = 2) -> tuple[Any, Any]:
     """Arithmetic on every pixel of a large image: much memory, little to compute."""
     torch = require("torch", "building modules")
 

@@ -1,4 +1,4 @@
-"""Three networks in NumPy that take all their memory from somewhere else: the allocator or an arena.
+"""Three networks in NumPy that take all their memory from elsewhere: the allocator, or an arena.
 
 Every array comes from ``memory.new`` and goes back by ``memory.free``; kernels write with ``out=``.
 So one and the same code runs by the ordinary allocator, under a recorder, and out of an arena, and
@@ -217,9 +217,7 @@ class Transformer:
         return _result(memory, x)
 
     def _attend(self, memory: Memory, site: str, x: Array) -> None:
-        q, k, v = (
-            _linear(memory, self.weights, f"{site}.{part}", x, self.width) for part in "qkv"
-        )
+        q, k, v = (_linear(memory, self.weights, f"{site}.{part}", x, self.width) for part in "qkv")
         scores = memory.new(f"{site}.scores", self.heads, self.tokens, self.tokens)
         np.matmul(self._by_head(q), self._by_head(k).transpose(0, 2, 1), out=scores)
         memory.free(q, k)

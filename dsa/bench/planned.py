@@ -115,7 +115,7 @@ def _weights(program: Any) -> list[Any]:
 
 
 class _Kernel(NamedTuple):
-    """A call that writes its results into tensors: ``function(*args, **kwargs, **{name: tensor})``."""
+    """A call that writes its results into tensors, which it takes by the names `outs`."""
 
     function: Any
     args: tuple[Any, ...]

@@ -302,44 +302,44 @@ def _torch(job: Job) -> tuple[Callable[[], object], int]:
 
 def _traffic(job: Job) -> tuple[Callable[[], object], int]:
     """The allocations and frees of a trace, and a byte written to each page, compiled."""
-    from numba import njit
-
     problem = load(job.model)
     arena = Arena(plan(problem, alignment=64))
     begins, buffer = _events(problem)
-    size = problem.size
+    replay = _compiled(job.memory == ARENA)
+    replay(begins[:0], buffer[:0], problem.size, arena.plan.offsets_array + 0)  # compiles it
+    local = threading.local()
+
+    def run() -> None:
+        if not hasattr(local, "address"):
+            local.block = arena.view(problem.ids[0], 0)  # keeps the memory
+            local.address = arena.plan.offsets_array + (
+                local.block.ctypes.data - arena.plan.offsets[0]
+            )
+        replay(begins, buffer, problem.size, local.address)
+
+    return run, arena.plan.peak
+
+
+def _compiled(planned: bool) -> Callable[..., None]:
+    """A function that replays events; an ordinary run finds out the addresses for itself."""
+    from numba import njit
+
     malloc, free, memset = _functions()
 
     @njit(nogil=True)  # type: ignore[untyped-decorator]
-    def ordinary(address: Any) -> None:
+    def replay(begins: Any, buffer: Any, size: Any, planned_address: Any) -> None:
+        address = planned_address.copy()
         for event in range(len(buffer)):
             at = buffer[event]
-            if begins[event]:
+            if not planned and begins[event]:
                 address[at] = malloc(size[at])
-                for page in range(0, size[at], PAGE):
-                    memset(address[at] + page, 1, 1)
-            else:
+            if begins[event]:
+                for offset in range(0, size[at], PAGE):
+                    memset(address[at] + offset, 1, 1)
+            elif not planned:
                 free(address[at])
 
-    @njit(nogil=True)  # type: ignore[untyped-decorator]
-    def planned(address: Any) -> None:
-        for event in range(len(buffer)):
-            at = buffer[event]
-            if begins[event]:
-                for page in range(0, size[at], PAGE):
-                    memset(address[at] + page, 1, 1)
-
-    local = threading.local()
-
-    def run_planned() -> None:
-        if not hasattr(local, "address"):
-            local.block = arena.view(problem.ids[0], 0)
-            base = local.block.ctypes.data - arena.plan.offsets[0]
-            local.address = arena.plan.offsets_array + base
-        planned(local.address)
-
-    run = run_planned if job.memory == ARENA else lambda: ordinary(np.empty(len(problem), np.int64))
-    return run, arena.plan.peak
+    return replay  # type: ignore[no-any-return]
 
 
 def _events(problem: Problem) -> tuple[Any, Any]:

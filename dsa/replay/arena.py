@@ -279,7 +279,7 @@ class Arena:
             holder = run.take(place, size)
             if holder is not None:
                 if self.guard:
-                    self._check_plan(place.id, run.owner[holder])
+                    self._check_plan(run.owner[holder], place.id)
                 return self._stray(run, "occupied", place.id, size)
             if self.guard:
                 _check_filled(run.memory, place.offset, place.offset + size, place.id)
@@ -421,11 +421,12 @@ def _places(plan: Plan) -> dict[tuple[Hashable, int], _Place]:
     problem = plan.problem
     columns = (plan.offsets, problem.size.tolist(), problem.lower.tolist())
     places: dict[tuple[Hashable, int], _Place] = {}
-    for place in map(_Place, problem.ids, *columns):
-        key = _key(place.id)
+    for id, offset, size, lower in zip(problem.ids, *columns, strict=True):
+        place = _Place(id, offset if size else 0, size, lower)  # nothing may be beyond the peak
+        key = _key(id)
         if key in places:
             raise InvalidPlanError(
-                f"ids {places[key].id!r} and {place.id!r} are the same allocation: the first of "
+                f"ids {places[key].id!r} and {id!r} are the same allocation: the first of "
                 f"site {key[0]!r}"
             )
         places[key] = place
