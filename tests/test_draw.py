@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa import Buffer, CapacityError, Plan, Problem, draw, plan
+from dsa import Buffer, CapacityError, Constraints, Plan, Problem, draw, plan
 from dsa.bounds import lower_bound
 from dsa.draw.picture import PALETTE, Picture, colours
+from dsa.solvers import FEATURES
 from dsa.testing import problems
 from tests.shared import examples
 
@@ -303,6 +304,215 @@ def test_names_fit() -> None:
         sides = box.right - box.left, box.bottom - box.top
         assert max(sides) >= 660 * len(name)
         assert min(sides) >= 1300
+
+
+# -- holes and constraints ---------------------------------------------------------------------
+
+CONSTRAINED = problems(
+    max_buffers=6,
+    alignments=True,
+    pins=True,
+    holes=True,
+    constraints=set(FEATURES) - {"alignment", "pins", "holes"},
+)
+
+
+def kept(buffer: Buffer, step: float) -> tuple[int, int]:
+    """The bytes of its own that a buffer keeps at a step."""
+    if not buffer.lower <= step < buffer.upper:
+        return 0, 0
+    for lower, upper, *window in buffer.holes:
+        if lower <= step < upper:
+            return (window[0], window[1]) if window else (0, 0)
+    return 0, buffer.size
+
+
+def in_use(made: Plan, step: float) -> set[int]:
+    """The bytes that some buffer keeps at a step, one by one."""
+    return {offset + byte for b, offset in made for byte in range(*kept(b, step))}
+
+
+RULES = Constraints(exclusive=[("then", "else")], reserved=[(8, 12)])
+EVERYTHING = [
+    Buffer(0, 6, 8, id="holed", holes=[(2, 4)]),
+    Buffer(2, 4, 8, id="inside"),
+    Buffer(0, 6, 8, id="window", holes=[(3, 6, 0, 4)]),
+    Buffer(6, 9, 8, id="then"),
+    Buffer(7, 9, 4, id="else"),
+]
+EVERYTHING_OFFSETS = [0, 0, 12, 12, 12]
+
+
+def drawn_with_rules() -> Plan:
+    """A plan in which there is something of everything to be seen."""
+    problem = Problem(EVERYTHING, constraints=RULES)
+    return Plan(problem, np.array(EVERYTHING_OFFSETS), lower_bound(problem), "Given()")
+
+
+def test_map_of_holes_and_constraints() -> None:
+    """What holes leave out is another's; reserved bytes are hatched, shared ones filled."""
+    assert draw.text(drawn_with_rules(), width=60, height=14) == MAP_OF_EVERYTHING
+
+
+MAP_OF_EVERYTHING = """\
+5 buffers, peak 20 B, lower bound 20 B: optimal (given)
+20 B +-- peak = lower bound -------------------------------+
+     |                 |.................|                 |
+16 B |     window      |_________________|     _then_______|
+     |                                   |     |===else====|
+12 B |___________________________________|_____|___________|
+     //////////////////////////////////////////////////////|
+ 8 B ____________________________________//////////////////|
+     |           |           |           |.................|
+ 4 B |   holed   |  inside   |   holed   |.................|
+     |           |           |           |.................|
+     |           |           |           |.................|
+ 0 B +-----+-----+-----+-----+-----+-----+-----+-----+-----+
+step 0     1     2     3     4     5     6     7     8     9"""
+
+
+@given(problem=CONSTRAINED)
+@examples(50)
+def test_the_map_is_blank_where_one_buffer_keeps_bytes(problem: Problem) -> None:
+    """Dots and slashes are where none does, = only where two do, by each rule's definition."""
+    made = place(problem)
+    lines = draw.text(made, 40, 12).splitlines()
+    rows = [line[lines[-2].index("+") : -1] for line in lines if line.endswith("|")]
+    spans = [
+        step
+        for b in problem
+        for step in range(b.lower, b.upper)
+        if kept(b, step)[0] < kept(b, step)[1]
+    ]
+    if not spans or any("evenly" in line for line in lines):
+        return
+    first, last = min(spans), max(spans) + 1
+    for row, line in enumerate(reversed(rows)):
+        for column, character in enumerate(line):
+            step = first + (column + 0.5) / len(line) * (last - first)
+            byte = (row + 0.5) / len(rows) * made.peak
+            if min(step % 1, -step % 1, byte % 1, -byte % 1) < 1e-9:
+                continue
+            depth = sum(
+                offset + kept(b, step)[0] <= byte < offset + kept(b, step)[1] for b, offset in made
+            )
+            reserved = any(a <= byte < z for a, z in problem.constraints.reserved)
+            free = "/" if reserved else "."
+            allowed = {0: free, 1: " "}.get(depth, "=")
+            assert character in f"_|{allowed}" or (depth and character in "0123456789b")
+
+
+@given(problem=CONSTRAINED)
+@examples(50)
+def test_pieces_have_the_area_of_what_is_kept(problem: Problem) -> None:
+    """Rectangles and outlines of a buffer cover as many steps times bytes as it keeps."""
+    made = place(problem)
+    picture = Picture(made)
+    if picture.even or not len(picture.events):
+        return
+    first, last = picture.extent
+    area = dict.fromkeys(range(len(problem)), 0.0)
+    for piece in picture.pieces:
+        corners = picture.outline(piece)
+        turns = zip(corners, corners[1:] + corners[:1], strict=True)
+        twice = sum(x1 * y2 - x2 * y1 for (x1, y1), (x2, y2) in turns)
+        area[int(picture.buffer[piece.start])] -= twice / 2 * (last - first) * picture.height
+    for i, b in enumerate(problem):
+        parts = [kept(b, step) for step in range(b.lower, b.upper)]
+        assert area[i] == pytest.approx(sum(stop - start for start, stop in parts))
+
+
+@given(problem=CONSTRAINED)
+@examples(50)
+def test_the_curve_is_what_is_in_use(problem: Problem) -> None:
+    """At each event the curve is as high as there are bytes that somebody keeps."""
+    made = place(problem)
+    picture = Picture(made)
+    for step, load in zip(picture.events.tolist(), picture.load.tolist(), strict=True):
+        assert load == len(in_use(made, step))
+
+
+@given(problem=CONSTRAINED)
+@examples(50)
+def test_those_that_share_are_marked(problem: Problem) -> None:
+    """A buffer is drawn as sharing exactly if another keeps one of its bytes at some step."""
+    made = place(problem)
+    rows = list(made)
+    expected = {
+        i
+        for i, (a, at) in enumerate(rows)
+        for j, (b, bt) in enumerate(rows)
+        for step in range(max(a.lower, b.lower), min(a.upper, b.upper))
+        if i != j
+        and {at + byte for byte in range(*kept(a, step))}
+        & {bt + byte for byte in range(*kept(b, step))}
+    }
+    assert Picture(made).shares == expected
+
+
+def test_what_the_svg_says_of_rules() -> None:
+    """Outlines for windows, a name for each piece, dashes for sharers, hatching for reserved."""
+    svg = draw.svg(drawn_with_rules())
+    root = parse(svg)
+    titles = [element.text or "" for element in root.iter("title")]
+    assert sorted(title.partition(":")[0] for title in titles) == sorted(
+        ["holed", "holed", "inside", "window", "then", "else", "reserved"]
+    )
+    assert "reserved: bytes [8, 12)" in titles
+    assert "window: steps [0, 6), 8 B at offset 12, with holes" in titles
+    assert "else: steps [7, 9), 4 B at offset 12, shares bytes" in titles
+    (outline,) = (path for path in root.iter("path") if path.find("title") is not None)
+    assert outline.attrib["d"].count("L") == 7
+    (shared,) = {
+        g.attrib["stroke-dasharray"] for g in root.iter("g") if "stroke-dasharray" in g.attrib
+    }
+    assert shared == "6 3"
+    assert {"reserved", "bytes in use", "shared"} <= set(words(svg))
+    assert words(svg).count("holed") == 2
+    heights = [float(e.attrib["y"]) for e in root.iter("text") if e.text in ("then", "else")]
+    assert abs(heights[0] - heights[1]) >= 13
+
+
+def test_hatching_stays_in_the_frame() -> None:
+    """Slanted lines end at the edges of the reserved range, also where it is cut by the peak."""
+    rules = Constraints(reserved=[(8, 16), (24, 999)])
+    svg = draw.svg(plan([(0, 2, 8), (0, 2, 8)], constraints=rules))
+    bands = [rect for rect in parse(svg).iter("rect") if rect.attrib.get("fill-opacity")]
+    assert len(bands) == 1
+    x, y, width, height = (float(bands[0].attrib[side]) for side in ("x", "y", "width", "height"))
+    (lines,) = (p.attrib["d"] for p in parse(svg).iter("path") if p.get("stroke-opacity") == "0.4")
+    points = [tuple(map(float, point.split())) for point in lines.replace("M", "L").split("L")[1:]]
+    assert len(points) > 100
+    assert all(x <= px <= x + width and y <= py <= y + height + 0.01 for px, py in points)
+
+
+def test_multiples_of_the_chunk_are_dotted() -> None:
+    """Lines at the multiples below the peak, unless there would be too many to tell apart."""
+    for chunk, lines in ((16, 2), (1 << 20, 0), (1, 0)):
+        p = plan([(0, 2, 1)] * 40, constraints=Constraints(chunk=chunk))
+        assert len(Picture(p).chunks) == (lines if chunk > 1 else 39)
+        assert (f"multiples of {chunk}" in words(draw.svg(p))) == (chunk < 1 << 20)
+
+
+def test_a_pinned_outline_has_a_border() -> None:
+    """The border of a pinned buffer with a window follows its outline."""
+    p = plan([Buffer(0, 9, 8, id="p", offset=4, holes=[(3, 9, 2, 6)])])
+    root = parse(draw.svg(p))
+    (outline,) = (path for path in root.iter("path") if path.find("title") is not None)
+    (border,) = root.findall(".//path[@stroke-width='2']")
+    assert border.attrib["d"] == outline.attrib["d"]
+
+
+def test_figure_with_rules() -> None:
+    """Matplotlib draws sharers apart from the others, and hatches what is reserved."""
+    figures = pytest.importorskip("matplotlib.figure", reason="needs matplotlib (the extra plot)")
+    figure = figures.Figure()
+    axes = figure.subplots()
+    draw.figure(drawn_with_rules(), axes)
+    plain, shared = axes.collections
+    assert (len(plain.get_paths()), len(shared.get_paths())) == (4, 2)
+    assert [patch.get_hatch() for patch in axes.patches] == ["///"]
+    figure.canvas.draw()
 
 
 # -- what both have in common ------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["figure"]
 
+SHARED: dict[str, Any] = {"edgecolors": "black", "linestyles": "dashed", "alpha": 0.6}
 STYLES = {"peak": "solid", "lower bound": "dashed", "capacity": "dotted"}
 
 
@@ -41,16 +42,27 @@ def figure(plan: Plan, ax: Axes | None = None) -> Figure | SubFigure:
         ax = Figure(figsize=(9.6, 5.4), layout="constrained").subplots()
     picture = Picture(plan)
     first, last = picture.extent
-    left, right, events = (
-        first + (last - first) * share
-        for share in (picture.left, picture.right, picture.at(picture.events))
+    scale = np.array([last - first, picture.height])
+    events = first + (last - first) * picture.at(picture.events)
+    colour = colours(plan, len(PALETTE))
+    styles = {False: {"linewidths": 0}} | ({True: SHARED} if picture.shares else {})
+    for shares, style in styles.items():
+        pieces = [
+            piece
+            for piece in picture.pieces
+            if (int(picture.buffer[piece.start]) in picture.shares) == shares
+        ]
+        outlines = [np.array(picture.outline(piece)) * scale + [first, 0] for piece in pieces]
+        fill = [PALETTE[colour[picture.buffer[piece.start]]] for piece in pieces]
+        ax.add_collection(PolyCollection(outlines, facecolors=fill, **style))
+    for low, high in picture.reserved:
+        bottom, top = low * picture.height, high * picture.height
+        ax.axhspan(bottom, top, fill=False, hatch="///", linewidth=0, alpha=0.4)
+    for at in picture.chunks:
+        ax.axhline(at * picture.height, color="black", linewidth=0.8, linestyle=(0, (1, 4)))
+    ax.step(
+        events, picture.load, where="post", color="black", linewidth=1, label=picture.curve_label
     )
-    bottom, top = picture.height * picture.bottom, picture.height * picture.top
-    corners = [left, bottom, left, top, right, top, right, bottom]
-    outlines = list(np.stack(corners, axis=1).reshape(-1, 4, 2))
-    fill = [PALETTE[colour] for colour in colours(plan, len(PALETTE))[picture.solid]]
-    ax.add_collection(PolyCollection(outlines, facecolors=fill, linewidths=0))
-    ax.step(events, picture.load, where="post", color="black", linewidth=1, label="load")
     for size, names in picture.levels.items():
         label = f"{' = '.join(names)} {format_size(size)}"
         ax.axhline(size, color="black", linestyle=STYLES[names[0]], label=label)

@@ -16,7 +16,8 @@ __all__ = ["text"]
 def text(plan: Plan, width: int = 80, height: int = 24) -> str:
     """Draw the plan with ASCII characters.
 
-    A buffer is a blank block with its id, edged by ``|`` and ``_``; free space is dotted. Lines
+    A buffer is a blank block with its id, edged by ``|`` and ``_``; free space is dotted, bytes
+    that are reserved are ``/``, and where buffers share bytes the block is filled with ``=``. Lines
     across the map mark the peak, the lower bound, and the capacity unless it is more than a
     quarter above the peak. Each character shows the buffer at its middle, so buffers smaller
     than a character are seen as a sample.
@@ -87,17 +88,31 @@ def _cell(share: float, count: int) -> int:
 
 def _cells(plan: Plan, picture: Picture, columns: int, rows: int) -> list[str]:
     """The map, lowest row first."""
-    owner = np.full((rows, columns), -1)
+    free, shared = -1, np.full((rows, columns), False)
+    owner = np.full((rows, columns), free)
     insides = []
-    for k, i in enumerate(picture.solid.tolist()):
-        low, high = _cell(picture.bottom[k], rows), _cell(picture.top[k], rows)
-        first, last = _cell(picture.left[k], columns), _cell(picture.right[k], columns)
-        owner[low:high, first:last] = i
-        if low < high and first < last:
+    named = {picture.largest(piece) for piece in picture.pieces}
+    edges = picture.bottom, picture.top, picture.left, picture.right
+    for k, i in enumerate(picture.buffer.tolist()):
+        low, high, first, last = (
+            _cell(edge[k], count)
+            for edge, count in zip(edges, (rows, rows, columns, columns), strict=True)
+        )
+        covered = owner[low:high, first:last]
+        shared[low:high, first:last] |= covered != free
+        covered[:] = i
+        if k in named and low < high and first < last:
             insides.append((i, (low + high) // 2, first + 1, last))
-    left = np.pad(owner, ((0, 0), (1, 0)), constant_values=-1)[:, :-1]
+    reserved = np.full((rows, columns), False)
+    for bottom, top in picture.reserved:
+        reserved[_cell(bottom, rows) : _cell(top, rows)] = True
+    left = np.pad(owner, ((0, 0), (1, 0)), constant_values=free)[:, :-1]
     below = np.pad(owner, ((1, 0), (0, 0)), mode="edge")[:-1]
-    canvas = np.select([owner != left, owner != below, owner < 0], ["|", "_", "."], " ")
+    canvas = np.select(
+        [owner != left, owner != below, shared, (owner == free) & reserved, owner == free],
+        ["|", "_", "=", "/", "."],
+        " ",
+    )
     for i, row, first, last in insides:
         name = cut(str(plan.problem.ids[i]).encode("ascii", "replace").decode(), last - first)
         start = first + (last - first - len(name)) // 2

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from dsa.bodies import merge
 from dsa.problem import IntArray
 from dsa.result import Plan
 from dsa.units import format_size
@@ -34,37 +35,58 @@ class Picture:
 
     Attributes
     ----------
-    solid
-        Positions of the buffers that are drawn.
+    buffer
+        Position of the buffer that each rectangle shows, or a part of.
     left, right, bottom, top
-        Their rectangles.
+        The rectangles, those of one buffer by time.
+    pieces
+        Slices of them that are drawn as one: a buffer falls apart where a hole leaves no byte.
+    shares
+        Positions of buffers that share bytes with another, as constraints allow.
     events, load
-        Steps at which one of them begins or ends, and the bytes live from there on.
+        Steps at which a rectangle begins or ends, and the bytes in use from there on: without
+        constraints, those of all buffers live.
     even
         Whether events are spaced evenly.
     levels
         Names of the lines to draw by the bytes they stand at, highest first.
     height
         Bytes at share 1.
+    reserved
+        Bottom and top of the ranges that are reserved, as far as they are in the picture.
+    chunks
+        Where multiples of the chunk are.
     """
 
     def __init__(self, plan: Plan) -> None:
-        problem = plan.problem
-        self.solid = np.flatnonzero(problem.size)
-        lower, upper = problem.lower[self.solid], problem.upper[self.solid]
-        size, offset = problem.size[self.solid], plan.offsets_array[self.solid]
+        problem, rules = plan.problem, plan.problem.constraints
+        self.buffer, lower, upper, start, stop = _parts(plan)
+        self.pieces = _pieces(self.buffer, lower, upper, start, stop)
+        linked = {
+            id for a, b, *_ in (*rules.exclusive, *rules.aliases, *rules.in_place) for id in (a, b)
+        }
+        linked_at = np.isin(self.buffer, [problem.index(id) for id in linked])
+        self.shares = _sharing(
+            *(column[linked_at] for column in (self.buffer, lower, upper, start, stop))
+        )
 
         self.events = np.unique(np.concatenate([lower, upper]))
-        change = np.zeros(len(self.events), np.int64)
-        np.add.at(change, np.searchsorted(self.events, lower), size)
-        np.add.at(change, np.searchsorted(self.events, upper), -size)
-        self.load = np.cumsum(change)
+        self.load = _in_use(self.events, lower, upper, start, stop, bool(self.shares))
         self.even = _squeezed(self.events)
 
         self.levels = _levels(plan)
         self.height = max(*self.levels, 1)
         self.left, self.right = self.at(lower), self.at(upper)
-        self.bottom, self.top = offset / self.height, (offset + size) / self.height
+        self.bottom, self.top = start / self.height, stop / self.height
+        self.reserved = [
+            (start / self.height, min(stop / self.height, 1))
+            for start, stop in rules.reserved
+            if start < self.height
+        ]
+        step = rules.chunk or self.height
+        self.chunks = [
+            at / self.height for at in range(step, self.height, step) if self.height < 64 * step
+        ]
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -79,6 +101,25 @@ class Picture:
         if self.even:
             return np.searchsorted(self.events, step) / last
         return (step - first) / (last - first)
+
+    @property
+    def curve_label(self) -> str:
+        """What the curve shows: with shared bytes, not all that is live."""
+        return "bytes in use" if self.shares else "load"
+
+    def outline(self, piece: slice) -> list[tuple[float, float]]:
+        """Corners of a piece: along the tops of its rectangles, and back along their bottoms."""
+        steps = np.stack([self.left[piece], self.right[piece]], axis=1).ravel().tolist()
+        tops, bottoms = (np.repeat(side[piece], 2).tolist() for side in (self.top, self.bottom))
+        return [
+            *zip(steps, tops, strict=True),
+            *zip(reversed(steps), reversed(bottoms), strict=True),
+        ]
+
+    def largest(self, piece: slice) -> int:
+        """The rectangle of a piece that has most room for a name."""
+        area = (self.right - self.left)[piece] * (self.top - self.bottom)[piece]
+        return piece.start + int(area.argmax())
 
     @property
     def time_label(self) -> str:
@@ -102,6 +143,66 @@ class Picture:
         """Marks on the axis of bytes, at most so many besides that at 0."""
         unit = 1 << (self.height // (most + 1)).bit_length()
         return [(size / self.height, format_size(size)) for size in range(0, self.height + 1, unit)]
+
+
+def _parts(plan: Plan) -> tuple[IntArray, ...]:
+    """Buffer, lower, upper, and first and last byte of all that is drawn, buffer by buffer."""
+    problem, offsets = plan.problem, plan.offsets_array
+    if not problem.constrained:
+        solid = np.flatnonzero(problem.size)
+        start = offsets[solid]
+        return solid, problem.lower[solid], problem.upper[solid], start, start + problem.size[solid]
+    bodies = problem.bodies
+    parts = bodies.parts[np.lexsort((bodies.parts[:, 2], bodies.parts[:, 1]))]
+    _, buffer, lower, upper, start, stop = parts.T
+    at = offsets[buffer] - bodies.shift[buffer]
+    return buffer, lower, upper, at + start, at + stop
+
+
+def _pieces(
+    buffer: IntArray, lower: IntArray, upper: IntArray, start: IntArray, stop: IntArray
+) -> list[slice]:
+    """Runs of rectangles of one buffer, of which each touches the next."""
+    if not len(buffer):
+        return []
+    apart = (buffer[1:] != buffer[:-1]) | (lower[1:] != upper[:-1])
+    apart |= (start[1:] >= stop[:-1]) | (stop[1:] <= start[:-1])
+    ends = [*(np.flatnonzero(apart) + 1).tolist(), len(buffer)]
+    return list(map(slice, [0, *ends[:-1]], ends))
+
+
+def _sharing(
+    buffer: IntArray, lower: IntArray, upper: IntArray, start: IntArray, stop: IntArray
+) -> frozenset[int]:
+    """Buffers of which a part overlaps a part of another, in steps and bytes."""
+    found: set[int] = set()
+    for k, i in enumerate(buffer.tolist()):
+        over = (lower < upper[k]) & (lower[k] < upper) & (start < stop[k]) & (start[k] < stop)
+        others = set(buffer[over].tolist()) - {i}
+        found |= others | {i} if others else others
+    return frozenset(found)
+
+
+def _in_use(
+    events: IntArray,
+    lower: IntArray,
+    upper: IntArray,
+    start: IntArray,
+    stop: IntArray,
+    shared: bool,
+) -> IntArray:
+    """Bytes that rectangles cover from each event on; where some share bytes, those count once."""
+    change = np.zeros(len(events), np.int64)
+    first, last = np.searchsorted(events, lower), np.searchsorted(events, upper)
+    if not shared:
+        np.add.at(change, first, stop - start)
+        np.add.at(change, last, start - stop)
+        return np.cumsum(change)
+    for at in range(len(events)):
+        live = (first <= at) & (at < last)
+        covered = merge(zip(start[live].tolist(), stop[live].tolist(), strict=True))
+        change[at] = sum(b - a for a, b in covered)
+    return change
 
 
 def _squeezed(events: IntArray) -> bool:

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from dsa.constraints import Constraints
 from dsa.draw.picture import PALETTE, Picture, check_room, colours, cut, title
 from dsa.problem import FREE
 from dsa.result import Plan
@@ -52,7 +53,9 @@ def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
     """Draw the plan as self-contained SVG, for light and dark pages.
 
     Buffers are drawn to scale, however many they are, with the ids that fit; hovering over one
-    tells all about it. One that is pinned has a heavy border. Over them lie the load, the peak,
+    tells all about it. One that is pinned has a heavy border. What holes leave out is not drawn;
+    buffers that share bytes are seen through one another, with dashed borders; reserved bytes
+    are hatched, and dotted lines are multiples of the chunk. Over them lie the load, the peak,
     the lower bound, and the capacity unless it is more than a quarter above the peak.
 
     Parameters
@@ -78,6 +81,7 @@ def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
     picture = Picture(plan)
     frame = Frame(82, 44, width - 108, height - 56)
     boxes = _boxes(plan, picture, frame)
+    rules = plan.problem.constraints
     heading = escape(title(plan, int((width - 32) / CHARACTER / 1.2)))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dsa-plan" role="img"'
@@ -88,10 +92,12 @@ def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
         f'<rect class="paper" width="{width}" height="{height}" fill="#fff"/>',
         f'<text x="16" y="25" font-size="14" font-weight="600">{heading}</text>',
         *_axes(picture, frame),
-        *_rectangles(plan, boxes),
+        *_forbidden(picture, frame, rules),
+        *_rectangles(plan, picture, boxes),
         *_load(picture, frame),
         *_names(plan, boxes),
         *_levels(picture, frame),
+        *_legend(picture, frame, rules),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -118,12 +124,44 @@ def _axes(picture: Picture, frame: Frame) -> Iterator[str]:
     yield f'<text x="{(left + right) / 2:g}" y="{bottom + 40}">{picture.time_label}</text>\n</g>'
 
 
+def _forbidden(picture: Picture, frame: Frame, rules: Constraints) -> Iterator[str]:
+    """Reserved bytes, hatched, and the multiples of the chunk."""
+    for (low, high), (start, stop) in zip(picture.reserved, rules.reserved, strict=False):
+        top, bottom = frame.y(high), frame.y(low)
+        width, height = frame.right - frame.left, round(bottom - top, 2)
+        yield (
+            f'<rect x="{frame.left}" y="{top:g}" width="{width}" height="{height:g}"'
+            f' fill="currentColor" fill-opacity="0.06">'
+            f"<title>reserved: bytes [{start}, {stop})</title></rect>"
+        )
+        lines = _hatching(frame, top, bottom)
+        yield f'<path fill="none" stroke="currentColor" stroke-opacity="0.4" d="{lines}"/>'
+        if height >= 16:
+            x, y = frame.left + 8, (top + bottom) / 2
+            yield f'<rect class="paper" fill="#fff" x="{x}" y="{y - 8:g}" width="62" height="16"/>'
+            yield f'<text x="{x + 5}" y="{y + 4:g}">reserved</text>'
+    lines = "".join(f"M{frame.left} {frame.y(at):g}H{frame.right}" for at in picture.chunks)
+    if lines:
+        yield f'<path fill="none" stroke="currentColor" stroke-dasharray="1 4" d="{lines}"/>'
+
+
+def _hatching(frame: Frame, top: float, bottom: float) -> str:
+    """Slanted lines, cut where they would leave the frame."""
+    path, height = "", bottom - top
+    for x in range(frame.left - int(height), frame.right, 9):
+        below, above = max(x, frame.left), min(x + height, frame.right)
+        path += f"M{below:g} {bottom - (below - x):.6g}L{above:g} {bottom - (above - x):.6g}"
+    return path
+
+
 class Box(NamedTuple):
-    """A buffer's rectangle, in pixels."""
+    """A piece of a buffer, by its largest rectangle, in pixels."""
 
     fill: str
     edged: bool  # on a smaller rectangle an edge would be all one sees
+    shares: bool
     position: int
+    piece: str | None  # the outline, unless it is the rectangle
     x: float
     y: float
     width: float
@@ -131,36 +169,57 @@ class Box(NamedTuple):
 
 
 def _boxes(plan: Plan, picture: Picture, frame: Frame) -> list[Box]:
-    """Rectangles of all buffers, those that look alike together."""
-    colour = colours(plan, len(PALETTE))[picture.solid]
-    columns = (picture.solid, colour, picture.left, picture.right, picture.bottom, picture.top)
+    """Rectangles of all buffers, those that look alike together, those that share bytes last."""
+    colour = colours(plan, len(PALETTE)).tolist()
+    columns = (picture.left, picture.right, picture.bottom, picture.top)
+    left, right, bottom, top = (column.tolist() for column in columns)
+    owner = picture.buffer.tolist()
     boxes = []
-    for i, c, left, right, bottom, top in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        x, y = frame.x(left), frame.y(top)
-        width, height = round(frame.x(right) - x, 2), round(frame.y(bottom) - y, 2)
-        boxes.append(Box(PALETTE[c], min(width, height) >= 3, i, x, y, width, height))
-    return sorted(boxes, key=_look)
+    for piece in picture.pieces:
+        k = picture.largest(piece)
+        x, y = frame.x(left[k]), frame.y(top[k])
+        width, height = round(frame.x(right[k]) - x, 2), round(frame.y(bottom[k]) - y, 2)
+        corners = [(frame.x(a), frame.y(b)) for a, b in picture.outline(piece)]
+        plain = piece.stop - piece.start == 1
+        outline = None if plain else f"M{'L'.join(f'{a:g} {b:g}' for a, b in corners)}z"
+        edged, fill = min(width, height) >= 3, PALETTE[colour[owner[k]]]
+        shares = owner[k] in picture.shares
+        boxes.append(Box(fill, edged, shares, owner[k], outline, x, y, width, height))
+    return sorted(boxes, key=_order)
 
 
-def _look(box: Box) -> tuple[str, bool]:
-    return box.fill, box.edged
+def _order(box: Box) -> tuple[bool, float, str, bool]:
+    """Of those that share bytes, the small lie on the large."""
+    return box.shares, -box.width * box.height if box.shares else 0, box.fill, box.edged
 
 
-def _rectangles(plan: Plan, boxes: list[Box]) -> Iterator[str]:
-    for (fill, edged), group in groupby(boxes, key=_look):
-        yield f'<g fill="{fill}" class="edge" stroke="#fff">' if edged else f'<g fill="{fill}">'
-        for _, _, i, x, y, width, height in group:
+def _look(box: Box) -> tuple[bool, str, bool]:
+    return box.shares, box.fill, box.edged
+
+
+def _rectangles(plan: Plan, picture: Picture, boxes: list[Box]) -> Iterator[str]:
+    for (shares, fill, edged), group in groupby(boxes, key=_look):
+        if shares:
             yield (
-                f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">'
-                f"<title>{_hover(plan, i)}</title></rect>"
+                f'<g fill="{fill}" fill-opacity="0.6" stroke="currentColor" stroke-width="1.5"'
+                ' stroke-dasharray="6 3">'
+            )
+        else:
+            yield f'<g fill="{fill}" class="edge" stroke="#fff">' if edged else f'<g fill="{fill}">'
+        for box in group:
+            title = f"<title>{_hover(plan, box)}</title>"
+            if box.piece is not None:
+                yield f'<path d="{box.piece}">{title}</path>'
+                continue
+            yield (
+                f'<rect x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{box.height:g}">'
+                f"{title}</rect>"
             )
         yield "</g>"
 
 
-def _hover(plan: Plan, i: int) -> str:
-    problem = plan.problem
+def _hover(plan: Plan, box: Box) -> str:
+    problem, i = plan.problem, box.position
     words = [
         f"{cut(problem.ids[i], 100)}: steps [{problem.lower[i]}, {problem.upper[i]})",
         f"{problem.size[i]} B at offset {plan.offsets[i]}",
@@ -169,39 +228,56 @@ def _hover(plan: Plan, i: int) -> str:
         words.append(f"alignment {problem.alignment[i]}")
     if problem.pin[i] != FREE:
         words.append("pinned")
+    if (problem.holes[:, 0] == i).any():
+        words.append("with holes")
+    if box.shares:
+        words.append("shares bytes")
     return escape(", ".join(words))
 
 
 def _names(plan: Plan, boxes: list[Box]) -> Iterator[str]:
     """Ids in the middle of their rectangles, and a border around the pinned."""
     edged = [box for box in boxes if box.edged]
+    taken: list[tuple[float, float]] = []
     yield '<g pointer-events="none" text-anchor="middle">'
-    for (fill, _), group in groupby(edged, key=_look):
+    for (_, fill, _), group in groupby(edged, key=_look):
         yield f'<g class="name" fill="#000" color="{fill}">'
         for box in group:
-            yield from _name(plan, box)
+            yield from _name(plan, box, taken)
         yield "</g>"
     borders = "".join(
-        f"M{box.x + 1:g} {box.y + 1:g}h{box.width - 2:g}v{box.height - 2:g}h{2 - box.width:g}z"
+        box.piece
+        or f"M{box.x + 1:g} {box.y + 1:g}h{box.width - 2:g}v{box.height - 2:g}h{2 - box.width:g}z"
         for box in edged
         if plan.problem.pin[box.position] != FREE
     )
     yield f'<path fill="none" stroke="#000" stroke-width="2" d="{borders}"/>\n</g>'
 
 
-def _name(plan: Plan, box: Box) -> Iterator[str]:
+def _name(plan: Plan, box: Box, taken: list[tuple[float, float]]) -> Iterator[str]:
     """The id, upright where more of it fits that way; nothing where too little does."""
-    _, _, i, x, y, width, height = box
     flat, upright = (
-        cut(plan.problem.ids[i], int((along - 6) / CHARACTER)) if across >= 13 else ""
-        for along, across in ((width, height), (height, width))
+        cut(plan.problem.ids[box.position], int((along - 6) / CHARACTER)) if across >= 13 else ""
+        for along, across in ((box.width, box.height), (box.height, box.width))
     )
-    middle, centre = x + width / 2, y + height / 2
+    middle, centre = box.x + box.width / 2, box.y + box.height / 2
     if len(upright) > len(flat):
         turn = f"translate({middle + 4:g} {centre:g})rotate(-90)"
         yield f'<text transform="{turn}">{escape(upright)}</text>'
     elif flat:
+        if box.shares:
+            centre = _free(middle, centre, box, taken)
         yield f'<text x="{middle:g}" y="{centre + 4:g}">{escape(flat)}</text>'
+
+
+def _free(middle: float, centre: float, box: Box, taken: list[tuple[float, float]]) -> float:
+    """The height nearest the centre at which no name of another buffer is in the way."""
+    steps = range(int((box.height / 2 - 7) // 14) + 1)
+    for y in [y for step in steps for y in (centre + 14 * step, centre - 14 * step)]:
+        if all(abs(x - middle) > 30 or abs(other - y) >= 13 for x, other in taken):
+            taken.append((middle, y))
+            return y
+    return centre
 
 
 def _load(picture: Picture, frame: Frame) -> Iterator[str]:
@@ -214,7 +290,23 @@ def _load(picture: Picture, frame: Frame) -> Iterator[str]:
     yield '<g pointer-events="none" fill="none">'
     yield f'<path class="edge" stroke="#fff" stroke-width="3.5" stroke-opacity="0.7" d="{path}"/>'
     yield f'<path stroke="currentColor" stroke-width="1.25" d="{path}"/>'
-    yield f'</g>\n<text x="42" y="{below + 4}">load</text>'
+    yield f'</g>\n<text x="42" y="{below + 4}">{picture.curve_label}</text>'
+
+
+def _legend(picture: Picture, frame: Frame, rules: Constraints) -> Iterator[str]:
+    """What dashes and dots mean, beside the curve's name, as far as there is room."""
+    below, x = frame.bottom + 36, 56 + CHARACTER * len(picture.curve_label)
+    room = (frame.left + frame.right - CHARACTER * len(picture.time_label)) / 2
+    for dashes, label, there in (
+        ("6 3", "shared", picture.shares),
+        ("1 4", f"multiples of {rules.chunk}", picture.chunks),
+    ):
+        end = x + 26 + CHARACTER * len(label)
+        if there and end < room:
+            path = f'stroke-width="1.5" stroke-dasharray="{dashes}" d="M{x:g} {below}h20"'
+            yield f'<path fill="none" stroke="currentColor" {path}/>'
+            yield f'<text x="{x + 26:g}" y="{below + 4}">{label}</text>'
+            x = end + 14
 
 
 def _levels(picture: Picture, frame: Frame) -> Iterator[str]:
