@@ -312,6 +312,14 @@ def test_all_records_of_a_problem_get_its_best_bound() -> None:
     assert [r.status for r in agreed([low, high])] == ["optimal", "optimal"]
 
 
+def test_a_plan_below_a_bound_is_an_error() -> None:
+    """Somebody is wrong, and the report is not made."""
+    plan = Record("a", "f", 1, 8, "greedy", status="feasible", peak=8, bound=8)
+    proof = Record("a", "f", 1, 8, "exact", status="optimal", peak=9, bound=9)
+    with pytest.raises(DsaError, match="greedy has a valid plan of 8, below the bound of 9"):
+        agreed([plan, proof])
+
+
 def test_the_registry_takes_what_is_better(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:

@@ -96,7 +96,15 @@ def _head(records: Sequence[Record], groups: Sequence[Group]) -> Iterator[str]:
 def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]:
     """One row a solver."""
     yield "<h2>In short</h2>"
-    head = ["solver", "at the bound", "within 1 %", "no plan", "mean gap", "worst gap", "median s"]
+    head = [
+        "solver",
+        "at the bound",
+        "within 1 %",
+        "no plan",
+        "mean gap",
+        "worst gap",
+        "median cpu s",
+    ]
     rows = []
     for name, look in looks.items():
         mine = [group for group in groups if group.solver == name]
@@ -109,12 +117,13 @@ def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str
             f"<td>{len(mine) - len(gaps) or ''}</td>"
             f"<td>{_per_cent(sum(gaps) / len(gaps)) if gaps else ''}</td>"
             f"<td>{_per_cent(max(gaps)) if gaps else ''}</td>"
-            f"<td>{_seconds(_median(group.wall for group in mine if group.planned))}</td></tr>"
+            f"<td>{_seconds(_median(group.cpu for group in mine if group.planned))}</td></tr>"
         )
     yield _scrolling(head, rows)
     yield (
         '<p class="note">Gaps are of the plans that there are; <em>no plan</em> counts what was '
-        "refused, ended without one or was no valid one. Dashed: not ours.</p>"
+        "refused, ended without one or was no valid one. Seconds are cpu time of all threads, for "
+        "other programs may use the machine, too. Dashed: not ours.</p>"
     )
 
 
@@ -128,17 +137,17 @@ def _charts(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]
         _profile(groups, looks),
     )
     yield _figure(
-        "Within 1 % of the bound after so many seconds. Higher is better. A solver that reports no "
-        "progress counts when it ends.",
+        "Within 1 % of the bound after so many cpu seconds. Higher is better. A solver that "
+        "reports no progress counts when it ends.",
         _anytime(groups, looks),
     )
     yield _figure(
-        "Time against quality. Median seconds of a run, and the share of instances planned at the "
-        "bound; better is up and to the left. Squares: not ours.",
+        "Time against quality. Median cpu seconds of a run, and the share of instances planned at "
+        "the bound; better is up and to the left. Squares: not ours.",
         _tradeoff(groups, looks),
     )
     for family, drawn in _growth(groups, looks):
-        yield _figure(f"Seconds by number of buffers: {family}", drawn)
+        yield _figure(f"Cpu seconds by number of buffers: {family}", drawn)
     for instance, drawn in _hard(groups, looks):
         yield _figure(f"How the peak fell: {instance}", drawn)
     yield "</div>"
@@ -159,7 +168,7 @@ def _anytime(groups: Sequence[Group], looks: Mapping[str, Look]) -> str:
         reached = sorted(time for group in mine if (time := _time_to(group, NEAR)) < math.inf)
         seconds += reached
         series.append((name, reached, len(mine)))
-    axis = Axis.decades("seconds", seconds, 1e-3)
+    axis = Axis.decades("cpu seconds", seconds, 1e-3)
     lines = [
         Series(
             looks[name],
@@ -179,16 +188,16 @@ def _time_to(group: Group, ratio: float) -> float:
     """Seconds until a run of the group was this near to the bound."""
     record = group.records[0]
     goal = ratio * record.bound
-    return next((s for s, peak in record.curve if peak <= goal and record.planned), math.inf)
+    return next((s for s, peak in record.paced if peak <= goal and record.planned), math.inf)
 
 
 def _tradeoff(groups: Sequence[Group], looks: Mapping[str, Look]) -> str:
     points = {}
     for name, mine in _by_solver(groups):
         if any(group.planned for group in mine):
-            seconds = _median(group.wall for group in mine if group.planned)
+            seconds = _median(group.cpu for group in mine if group.planned)
             points[name] = (seconds, sum(group.ratio == 1 for group in mine) / len(mine))
-    axis = Axis.decades("seconds", [seconds for seconds, _ in points.values()], 1e-4)
+    axis = Axis.decades("cpu seconds", [seconds for seconds, _ in points.values()], 1e-4)
     dots = [Series(looks[name], [point], "none") for name, point in points.items()]
     return chart("Time against quality", axis, Axis.shares("at the bound"), dots)
 
@@ -208,14 +217,14 @@ def _growth(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[tupl
         for name, some in _by_solver(mine):
             lines.append(Series(looks[name], sorted(_medians(some))))
         seconds = [y for line in lines for _, y in line.points]
-        x, y = Axis.decades("buffers", sizes, 1), Axis.decades("seconds", seconds, 1e-4)
+        x, y = Axis.decades("buffers", sizes, 1), Axis.decades("cpu seconds", seconds, 1e-4)
         yield family, chart(f"Growth: {family}", x, y, lines)
 
 
 def _medians(groups: Iterable[Group]) -> Iterator[Point]:
     by_size: dict[int, list[float]] = {}
     for group in groups:
-        by_size.setdefault(group.records[0].buffers, []).append(group.wall)
+        by_size.setdefault(group.records[0].buffers, []).append(group.cpu)
     return ((size, _median(walls)) for size, walls in by_size.items())
 
 
@@ -230,12 +239,12 @@ def _hard(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[tuple[
             falls[group.instance] = max(falls.get(group.instance, 0.0), fall)
     for instance in sorted(falls, key=lambda name: -falls[name])[:4]:
         mine = [group for group in groups if group.instance == instance and group.planned]
-        seconds = [s for group in mine for s, _ in group.records[0].curve]
-        axis = Axis.decades("seconds", seconds, 1e-3)
+        seconds = [s for group in mine for s, _ in group.records[0].paced]
+        axis = Axis.decades("cpu seconds", seconds, 1e-3)
         series = []
         for group in mine:
             record = group.records[0]
-            points = [(s, peak / record.bound - 1) for s, peak in record.curve]
+            points = [(s, peak / record.bound - 1) for s, peak in record.paced]
             points = [(s, gap) for s, gap in points if gap <= 1] or points[-1:]
             join = "stairs" if len(points) > 1 else "none"
             series.append(Series(looks[group.solver], points, join))
@@ -261,7 +270,7 @@ def _losses(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]
     yield _scrolling(head, rows)
     yield (
         '<p class="note">A lower peak than any of ours; or the lowest peak in less than half the '
-        "time of the fastest of ours that reaches it, and more than 0.1 s sooner.</p>"
+        "cpu time of the fastest of ours that reaches it, and in more than 0.1 s less.</p>"
     )
 
 
@@ -288,7 +297,7 @@ def _table(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]:
 def _cell(group: Group | None) -> str:
     if group is None:
         return "<td></td>"
-    hover = f"{group.records[0].solver}: {_seconds(group.wall)} s. {group.records[0].message[:200]}"
+    hover = f"{group.records[0].solver}: {_seconds(group.cpu)} s. {group.records[0].message[:200]}"
     if not group.planned:
         return f'<td class="none" title="{escape(hover)}">{group.status}</td>'
     gap = group.ratio - 1

@@ -113,6 +113,12 @@ class Record:
         """What was run, whatever came of it and whichever version it was."""
         return self.fingerprint, self.solver, self.seed, self.repeat, self.time_limit
 
+    @property
+    def paced(self) -> list[tuple[float, int]]:
+        """The curve in cpu seconds, as if they had been spent evenly over the wall time."""
+        pace = self.cpu / self.wall if self.wall else 1.0
+        return [(seconds * pace, peak) for seconds, peak in self.curve]
+
     def bounded(self, bound: int) -> Record:
         """The record with another bound, which its status follows."""
         if not self.planned:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, median, median_high
 
 from dsa.bench.records import Record
+from dsa.errors import DsaError
 
 __all__ = ["Group", "Loss", "best_ratios", "grouped", "losses", "markdown", "origin", "table"]
 
@@ -38,45 +39,67 @@ class Group:
 
     @property
     def instance(self) -> str:
+        """Its name."""
         return self.records[0].instance
 
     @property
     def solver(self) -> str:
+        """As on the command line."""
         return self.records[0].solver
 
     @property
     def ratio(self) -> float:
+        """Peak over bound."""
         return median_high(record.ratio for record in self.records)
 
     @property
     def status(self) -> str:
+        """How the runs ended."""
         wanted = math.isinf(self.ratio)
         return next(r.status for r in self.records if math.isinf(r.ratio) == wanted)
 
     @property
     def planned(self) -> bool:
+        """Whether most runs gave a plan."""
         return not math.isinf(self.ratio)
 
     @property
     def wall(self) -> float:
+        """Seconds of wall time."""
         return median(record.wall for record in self.records)
 
     @property
     def cpu(self) -> float:
+        """Seconds of cpu time, of all threads."""
         return median(record.cpu for record in self.records)
 
     @property
     def memory(self) -> int:
+        """Bytes, the most of any run."""
         return max(record.memory for record in self.records)
 
 
 def agreed(records: Iterable[Record]) -> list[Record]:
-    """The records, each with the highest bound that any of them has for its problem."""
+    """The records, each with the highest bound that any of them has for its problem.
+
+    Raises
+    ------
+    DsaError
+        If there is a valid plan below a bound: then one of two solvers is wrong.
+    """
     listed = list(records)
-    bounds: dict[str, int] = {}
+    bounds: dict[str, Record] = {}
     for record in listed:
-        bounds[record.fingerprint] = max(bounds.get(record.fingerprint, 0), record.bound)
-    return [record.bounded(bounds[record.fingerprint]) for record in listed]
+        best = bounds.setdefault(record.fingerprint, record)
+        bounds[record.fingerprint] = max(best, record, key=lambda r: r.bound)
+    for record in listed:
+        best = bounds[record.fingerprint]
+        if record.planned and record.peak is not None and record.peak < best.bound:
+            raise DsaError(
+                f"{record.instance}: {record.solver} has a valid plan of {record.peak}, below the "
+                f"bound of {best.bound} in the record of {best.solver}; one of them is wrong"
+            )
+    return [record.bounded(bounds[record.fingerprint].bound) for record in listed]
 
 
 def grouped(records: Iterable[Record]) -> list[Group]:
@@ -111,8 +134,8 @@ class Loss:
 def losses(groups: Sequence[Group], is_peer: Callable[[str], bool]) -> list[Loss]:
     """Where a peer has a lower peak than all of ours, or the lowest peak much sooner.
 
-    Much sooner is in less than half the time of the fastest of ours that reaches that peak, and
-    more than 0.1 s before it. On each instance the best peer is named.
+    Much sooner is with less than half the cpu seconds of the fastest of ours that reaches that
+    peak, and more than 0.1 s fewer. On each instance the best peer is named.
     """
     found = []
     for instance in dict.fromkeys(group.instance for group in groups):
@@ -121,12 +144,12 @@ def losses(groups: Sequence[Group], is_peer: Callable[[str], bool]) -> list[Loss
         theirs = [g for g in planned if is_peer(g.solver)]
         if not ours or not theirs:
             continue
-        best, peer = (min(some, key=lambda g: (g.ratio, g.wall)) for some in (ours, theirs))
-        sooner = peer.wall < best.wall / 2 and peer.wall < best.wall - 0.1
+        best, peer = (min(some, key=lambda g: (g.ratio, g.cpu)) for some in (ours, theirs))
+        sooner = peer.cpu < best.cpu / 2 and peer.cpu < best.cpu - 0.1
         if peer.ratio < best.ratio or (peer.ratio == best.ratio and sooner):
             gaps = peer.ratio - 1, best.ratio - 1
             found.append(
-                Loss(instance, peer.solver, gaps[0], peer.wall, best.solver, gaps[1], best.wall)
+                Loss(instance, peer.solver, gaps[0], peer.cpu, best.solver, gaps[1], best.cpu)
             )
     return found
 

@@ -33,7 +33,7 @@ from dsa.solvers import Solver
 
 __all__ = ["Limits", "plan_runs", "run"]
 
-WARMING = 120.0  # seconds for imports, and for kernels that have never been compiled here
+WARMING = 60.0  # seconds for what the solver imports
 
 Keep = Callable[[Record, Instance, IntArray], None]
 
@@ -233,8 +233,12 @@ def _start(run: Run, limits: Limits, folder: str) -> _Process:
 
 @cache
 def _context() -> Any:
+    """Where processes come from, once it has warmed up: until then none would start."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)
+    first = context.Process()
+    first.start()
+    first.join()
     return context
 
 
