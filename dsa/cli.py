@@ -16,6 +16,7 @@ import numpy as np
 from dsa import __version__, io
 from dsa.bounds import lower_bound
 from dsa.budget import Progress
+from dsa.constraints import Constraints
 from dsa.errors import (
     CapacityError,
     DsaError,
@@ -120,6 +121,7 @@ def _parser() -> argparse.ArgumentParser:
         "orders=area,size; may be repeated",
     )
     add("--capacity", type=_size, metavar="SIZE", help="bytes available")
+    _add_constraints(add)
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
     add("--time-limit", type=float, metavar="SECONDS", help="then take the best plan so far")
     add("--target", type=_size, metavar="SIZE", help="a peak that is good enough")
@@ -139,12 +141,14 @@ def _parser() -> argparse.ArgumentParser:
     add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
     add("problem", nargs="?", metavar="PROBLEM", help="the buffers that the plan must hold for")
     add("--capacity", type=_size, metavar="SIZE", help="bytes available")
+    _add_constraints(add)
 
     add = command("verify", _verify, "Check a plan, its bound and its proof.").add_argument
     add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
 
     add = command("info", _info, "Describe a problem; without FILE, list the models.").add_argument
     add("file", nargs="?", metavar="FILE")
+    _add_constraints(add)
 
     command("solvers", _solvers, "List the solvers, and which of them work here.")
 
@@ -154,6 +158,14 @@ def _parser() -> argparse.ArgumentParser:
     bench.set_defaults(command=_bench)
     bench.add_argument("arguments", nargs="*")
     return parser
+
+
+def _add_constraints(add: Callable[..., Any]) -> None:
+    add(
+        "--constraints",
+        metavar="RULES",
+        help="a JSON file of what holds between the buffers, instead of what FILE says of it",
+    )
 
 
 def _size(text: str) -> int:
@@ -187,7 +199,9 @@ def _plan(options: argparse.Namespace) -> int:
         raise DsaError("--json and -o - both write to standard output; choose one")
     report = sys.stderr if options.json or options.output == "-" else sys.stdout
     solver = build_from_text(options.solver, dict(options.option))
-    problem = _read(options.file)
+    problem = _read(options.file, _rules(options))
+    if problem.constraints and options.output is not None and not _is_json(options.output):
+        raise DsaError("CSV has no room for constraints; write the plan as JSON")
     try:
         with _ProgressLine() as progress:
             result = plan(
@@ -210,14 +224,22 @@ def _plan(options: argparse.Namespace) -> int:
     if options.json:
         io.write_json(result, sys.stdout)
     if options.output is not None:
-        is_json = options.output.removesuffix(".gz").endswith(".json")
-        write = io.write_json if is_json else io.write_csv
+        write = io.write_json if _is_json(options.output) else io.write_csv
         write(result, sys.stdout if options.output == "-" else options.output)
     return 0
 
 
-def _read(file: str) -> Problem:
-    return io.read_problem(sys.stdin.buffer) if file == "-" else io.load(file)
+def _is_json(file: str) -> bool:
+    return file.removesuffix(".gz").endswith(".json")
+
+
+def _rules(options: argparse.Namespace) -> Constraints | None:
+    return None if options.constraints is None else io.read_constraints(options.constraints)
+
+
+def _read(file: str, rules: Constraints | None = None) -> Problem:
+    problem = io.read_problem(sys.stdin.buffer) if file == "-" else io.load(file)
+    return Problem(problem, constraints=rules)
 
 
 def _draw(result: Plan, options: argparse.Namespace, report: IO[str]) -> None:
@@ -251,10 +273,10 @@ class _ProgressLine:
         self.width = len(text)
 
 
-def _read_plan(path: str) -> Plan | Sequence[Violation]:
+def _read_plan(path: str, rules: Constraints | None = None) -> Plan | Sequence[Violation]:
     """The plan, or the rules that it breaks."""
     try:
-        return io.read_plan(sys.stdin.buffer if path == "-" else path)
+        return io.read_plan(sys.stdin.buffer if path == "-" else path, constraints=rules)
     except InvalidPlanError as error:
         if not error.violations:
             raise
@@ -264,10 +286,12 @@ def _read_plan(path: str) -> Plan | Sequence[Violation]:
 def _validate(options: argparse.Namespace) -> int:
     if options.plan == options.problem == "-":
         raise DsaError("PLAN and PROBLEM cannot both come from standard input")
-    given = _read_plan(options.plan)
+    rules = _rules(options)
+    wanted = None if options.problem is None else _read(options.problem, rules)
+    given = _read_plan(options.plan, rules if wanted is None else wanted.constraints)
     if not isinstance(given, Plan):
         return _report(options.plan, given)
-    problem = given.problem if options.problem is None else _read(options.problem)
+    problem = Problem(given.problem, constraints=rules) if wanted is None else wanted
     offsets = io.offsets_by_id(given.problem.ids, given.offsets, problem)
     violations = validate(offsets, problem, capacity=options.capacity)
     if violations:
@@ -303,7 +327,7 @@ def _info(options: argparse.Namespace) -> int:
     if options.file is None:
         print(*io.bundled(), sep="\n")
         return 0
-    for label, text in _facts(_read(options.file)).items():
+    for label, text in _facts(_read(options.file, _rules(options))).items():
         print(f"{label:<13} {text}")
     return 0
 
@@ -323,6 +347,14 @@ def _facts(problem: Problem) -> dict[str, str]:
         "load": f"{_bytes(problem.load)}{_most_live(problem)}",
         "lower bound": f"{_bytes(bound.value)}, {bound}",
     }
+    if len(problem.holes):
+        holed = len(np.unique(problem.holes[:, 0]))
+        facts["holes"] = f"{len(problem.holes)}, in {holed} of the buffers"
+    if problem.constraints:
+        facts["constraints"] = ", ".join(
+            f"{len(value)} {name}" if isinstance(value, list) else f"{name} {value}"
+            for name, value in problem.constraints.to_dict().items()
+        )
     if problem.capacity is not None:
         facts["capacity"] = _bytes(problem.capacity)
     return facts
@@ -341,6 +373,8 @@ def _most_live(problem: Problem) -> str:
     if step is None:
         return ""
     live = np.flatnonzero((problem.lower <= step) & (step < problem.upper) & (problem.size > 0))
+    i, lower, upper, start, stop = problem.holes.T
+    live = np.setdiff1d(live, i[(lower <= step) & (step < upper) & (start == stop)])
     largest = live[np.argsort(-problem.size[live], kind="stable")][:5].tolist()
     named = ", ".join(f"{problem.ids[i]!r} ({format_size(int(problem.size[i]))})" for i in largest)
     return f" at step {step}, {len(live)} live, the largest: {named}"
@@ -362,6 +396,7 @@ def _solvers(options: argparse.Namespace) -> int:
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         print("  ".join(map(str.ljust, row, widths)).rstrip())
+    print(f"everything: {', '.join(FEATURES)}")
     return 0
 
 
@@ -375,6 +410,12 @@ def _describe(name: str) -> tuple[str, str, str, str, str]:
         name,
         f"needs {', '.join(missing)}" if missing else "yes",
         "yes" if solver.exact else "no",
-        ", ".join(feature for feature in FEATURES if feature in solver.supports) or "-",
+        _honoured(solver.supports),
         (inspect.getdoc(solver) or "").partition("\n")[0],
     )
+
+
+def _honoured(supports: frozenset[str]) -> str:
+    if supports >= set(FEATURES):
+        return "everything"
+    return ", ".join(feature for feature in FEATURES if feature in supports) or "nothing"

@@ -22,6 +22,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from dsa.bounds import lower_bound
+from dsa.constraints import Constraints
 from dsa.errors import FileFormatError, InvalidPlanError, InvalidProblemError
 from dsa.problem import FREE, Intervals, Problem
 from dsa.result import FORMAT as PLAN_FORMAT
@@ -33,6 +34,7 @@ __all__ = [
     "bundled",
     "load",
     "offsets_by_id",
+    "read_constraints",
     "read_csv",
     "read_json",
     "read_numpy",
@@ -130,7 +132,35 @@ def read_problem(source: Source) -> Problem:
     return _json_problem(file, text) if _is_json(text) else _csv_problem(file, text)
 
 
-def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
+def read_constraints(source: Source) -> Constraints:
+    """Read constraints from a JSON file, for buffers that are in another: see `Constraints`.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the file, and what is wrong in it.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> rules = read_constraints(StringIO('{"in_place": [["x", "y"]], "chunk": 65536}'))
+    >>> rules.in_place, rules.chunk
+    ((('x', 'y'),), 65536)
+    """
+    file, text = read_text(source)
+    data = parse_json(file, text)
+    try:
+        return Constraints.from_dict(data)
+    except InvalidProblemError as error:
+        raise _in_file(file, error) from error
+
+
+def read_plan(
+    source: Source,
+    problem: Intervals | None = None,
+    *,
+    constraints: Constraints | None = None,
+) -> Plan:
     """Read a plan from CSV or JSON, believing nothing that can be checked.
 
     Parameters
@@ -141,6 +171,8 @@ def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
         The problem that the plan is wanted for; the one in the file if None. A plan in JSON must
         have been made for this very problem. The offsets of a CSV file go to the buffers of the
         same id, and must hold for them.
+    constraints
+        Those of the buffers in a CSV file, which cannot hold any; JSON has them in the plan.
 
     Raises
     ------
@@ -162,7 +194,7 @@ def read_plan(source: Source, problem: Intervals | None = None) -> Plan:
     table = Table.read(file, text)
     table.need("offset")
     stored = table.problem(pinned=False)
-    wanted = stored if problem is None else Problem(problem)
+    wanted = Problem(stored if problem is None else problem, constraints=constraints)
     offsets = offsets_by_id(stored.ids, table.integers("offset"), wanted)
     violations = validate(offsets, wanted)
     if violations:

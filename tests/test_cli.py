@@ -18,7 +18,7 @@ from typing import ClassVar
 import pytest
 
 import dsa
-from dsa import Problem, io, solvers
+from dsa import Buffer, Constraints, Problem, io, solvers
 from dsa.budget import Budget
 from dsa.cli import main
 from dsa.result import Solution
@@ -197,6 +197,101 @@ def test_drawings(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "<svg" in (tmp_path / "plan.svg").read_text()
 
 
+# -- constraints ------------------------------------------------------------------------------
+
+BRANCHES = "id,lower,upper,size\nthen,0,2,8\nelse,0,2,6\n"
+EXCLUSIVE = '{"exclusive": [["then", "else"]]}'
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> tuple[str, str]:
+    """Paths of buffers in CSV and of their constraints."""
+    paths = tmp_path / "branches.csv", tmp_path / "rules.json"
+    for path, text in zip(paths, (BRANCHES, EXCLUSIVE), strict=True):
+        path.write_text(text)
+    return str(paths[0]), str(paths[1])
+
+
+def test_constraints(
+    branches: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--constraints adds what CSV cannot hold; the plan in JSON carries it on."""
+    model, rules = branches
+    out = tmp_path / "plan.json"
+    assert main(["plan", model, "--constraints", rules, "-o", str(out)]) == 0
+    assert "peak 8 B" in capsys.readouterr().out
+    assert main(["plan", model]) == 0
+    assert "peak 14 B" in capsys.readouterr().out
+    for more in ([], ["--constraints", rules], [model, "--constraints", rules]):
+        assert main(["validate", str(out), *more]) == 0
+    assert main(["verify", str(out)]) == 0
+    capsys.readouterr()
+    assert main(["validate", str(out), model]) == 1
+    assert "share bytes [0, 6) in steps [0, 2)" in capsys.readouterr().out
+    assert main(["info", model, "--constraints", rules]) == 0
+    assert "constraints   1 exclusive" in capsys.readouterr().out
+
+
+def test_constraints_of_a_plan_in_csv(
+    branches: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Offsets in CSV hold under constraints from another file, or from that of the problem."""
+    model, rules = branches
+    theirs, problem = tmp_path / "theirs.csv", tmp_path / "problem.json"
+    theirs.write_text("id,lower,upper,size,offset\nthen,0,2,8,0\nelse,0,2,6,2\n")
+    with_rules = Problem(io.load(model), constraints=io.read_constraints(rules))
+    io.write_json(with_rules, problem)
+    assert main(["validate", str(theirs)]) == 1
+    assert main(["validate", str(theirs), "--constraints", rules]) == 0
+    assert main(["validate", str(theirs), model, "--constraints", rules]) == 0
+    assert main(["validate", str(theirs), str(problem)]) == 0
+    assert io.read_plan(theirs, constraints=with_rules.constraints).problem == with_rules
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("out", ["{}/plan.csv", "-"])
+def test_constraints_are_not_lost_in_csv(
+    branches: tuple[str, str], tmp_path: Path, out: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan with constraints is not written as CSV, which is said before anything is planned."""
+    model, rules = branches
+    arguments = ["--constraints", rules, "-o", out.format(tmp_path)]
+    assert main(["plan", model, *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "dsa: CSV has no room for constraints; write the plan as JSON\n"
+    assert captured.out == ""
+    assert not (tmp_path / "plan.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[]", ": expected an object, got list"),
+        ("{", ", line 1, column 2: no JSON"),
+        ('{"exclude": []}', ": no constraint is named 'exclude'; there are aliases, apart"),
+        ('{"chunk": 0}', ": chunk must be at least 1, got 0"),
+    ],
+)
+def test_bad_constraints(
+    branches: tuple[str, str], text: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is wrong in the file is told with its name."""
+    model, rules = branches
+    Path(rules).write_text(text)
+    assert main(["plan", model, "--constraints", rules]) == 2
+    assert f"dsa: {rules}{message}" in capsys.readouterr().err
+
+
+def test_constraints_on_unknown_buffers(
+    branches: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A rule about a buffer that there is not is bad input."""
+    model, rules = branches
+    Path(rules).write_text('{"apart": [["then", "otherwise"]]}')
+    assert main(["plan", model, "--constraints", rules]) == 2
+    assert capsys.readouterr().err == "dsa: apart: there is no buffer 'otherwise'\n"
+
+
 # -- cannot fit -------------------------------------------------------------------------------
 
 
@@ -322,10 +417,11 @@ def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = searched(tmp_path, "--option", "proof=true")
     capsys.readouterr()
     assert main(["verify", str(path)]) == 0
-    assert capsys.readouterr().out == (
+    assert re.fullmatch(
         "plan:  valid, peak 5 B\n"
         "bound: 5 B, search\n"
-        "proof: 7 buffers do not fit into 4 B, by a search of 7 nodes\n"
+        r"proof: 7 buffers do not fit into 4 B, by a search of \d+ nodes\n",
+        capsys.readouterr().out,
     )
 
 
@@ -415,6 +511,23 @@ def test_info_of_more(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     assert lines[-1] == "capacity      4096 B (4 KiB)"
 
 
+def test_info_of_constraints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`info` counts holes and constraints; who is in a hole is not live."""
+    rules = Constraints(apart=[("a", "c")], reserved=[(0, 4), (8, 9)], chunk=64)
+    rows = [Buffer(0, 9, 8, id="a", holes=[(2, 4), (6, 8, 0, 2)]), Buffer(2, 4, 9, id="b")]
+    problem = Problem([*rows, Buffer(3, 4, 1, id="c")], constraints=rules)
+    file = StringIO()
+    io.write_json(problem, file)
+    stdin(monkeypatch, file.getvalue())
+    assert main(["info", "-"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "holes         2, in 1 of the buffers" in lines
+    assert "constraints   1 apart, chunk 64, 2 reserved" in lines
+    assert "load          10 B at step 3, 2 live, the largest: 'b' (9 B), 'c' (1 B)" in lines
+
+
 def test_info_of_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -440,10 +553,11 @@ def test_solvers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[
     assert main(["solvers"]) == 0
     out, err = capsys.readouterr()
     rows = {line.split()[0]: line for line in out.splitlines()}
-    assert list(rows) == ["name", *solvers.names()]
-    assert re.match(r"greedy +yes +no +alignment, pins +Place buffers in an order", rows["greedy"])
+    assert list(rows) == ["name", *solvers.names(), "everything:"]
+    assert rows["everything:"] == f"everything: {', '.join(solvers.FEATURES)}"
+    assert re.match(r"greedy +yes +no +everything +Place buffers in an order", rows["greedy"])
     assert re.match(
-        r"stacked +needs no_such_package +no +- +A solver that is wrong", rows["stacked"]
+        r"stacked +needs no_such_package +no +nothing +A solver that is wrong", rows["stacked"]
     )
     assert re.match(r"broken +no +solver 'broken' cannot be imported", rows["broken"])
     assert err == ""

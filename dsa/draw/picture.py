@@ -119,7 +119,8 @@ class Picture:
     def largest(self, piece: slice) -> int:
         """The rectangle of a piece that has most room for a name."""
         area = (self.right - self.left)[piece] * (self.top - self.bottom)[piece]
-        return piece.start + int(area.argmax())
+        largest: int = piece.start + int(area.argmax())
+        return largest
 
     @property
     def time_label(self) -> str:
