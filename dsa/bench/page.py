@@ -256,7 +256,7 @@ def _losses(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]
     found = losses(groups, is_peer)
     yield "<h2>Where a peer is better</h2>"
     if not found:
-        yield "<p>Nowhere: no peer has a lower peak, or the same peak in less time.</p>"
+        yield "<p>Nowhere: no peer has a lower peak, or the same peak much sooner.</p>"
         return
     rows = [
         f'<tr><th scope="row">{escape(loss.instance)}</th>'
@@ -266,11 +266,11 @@ def _losses(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]
         f"<td>{_seconds(loss.our_seconds)}</td></tr>"
         for loss in found
     ]
-    head = ["instance", "peer", "its gap", "its s", "our best", "our gap", "our s"]
+    head = ["instance", "peer", "its gap", "its cpu s", "ours", "our gap", "our cpu s"]
     yield _scrolling(head, rows)
     yield (
-        '<p class="note">A lower peak than any of ours; or the lowest peak in less than half the '
-        "cpu time of the fastest of ours that reaches it, and in more than 0.1 s less.</p>"
+        '<p class="note">A lower peak than that of <em>auto</em>, which is what one gets without '
+        "asking; or the same peak in less than half its cpu time, and in more than 0.1 s less.</p>"
     )
 
 
