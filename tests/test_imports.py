@@ -124,6 +124,12 @@ def test_a_judge_shares_no_code_with_what_it_judges(judge: str) -> None:
     assert ours <= {"dsa.gate", "dsa.problem", "dsa.errors"}
 
 
+def test_the_judge_of_slots_shares_no_code_with_what_it_judges() -> None:
+    """It imports the problem and the words of the other judge, and nothing that assigns slots."""
+    ours = {name for name, _ in imports("dsa.slots.validation") if name.startswith("dsa")}
+    assert ours <= {"dsa.gate", "dsa.problem", "dsa.validation"}
+
+
 def test_nothing_imports_in_a_circle() -> None:
     """Following the imports made at once never leads back to where it began."""
     edges = {

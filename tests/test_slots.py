@@ -200,16 +200,16 @@ def test_the_order_of_the_input_does_not_matter(solver: str, problem: Problem, r
 
 # -- the exact solver ----------------------------------------------------------------------------
 
-# A model whose slots cannot all be as small as the positional maxima.
-ABOVE_THE_BOUND = "infer-mobilenet-v2-b1"
+# The positional maxima 8 + 7 + 3 + 1 are too few; the greedy solvers need 22, the best slots 20.
+ABOVE_THE_BOUND = [(2, 6, 6), (4, 8, 2), (3, 5, 7), (6, 8, 7), (5, 9, 3), (5, 9, 3), (1, 2, 8)]
 
 
 def test_mip_proves_more_than_the_bound() -> None:
     """Where the positional maxima cannot be met, the search proves by how much they are missed."""
-    p = plan_slots(load(ABOVE_THE_BOUND), "mip")
-    assert p.status == "optimal"
-    assert str(p.bound_witness) == "search"
-    assert p.lower_bound > sum(positional_maxima(p.problem))
+    p = plan_slots(ABOVE_THE_BOUND, "mip")
+    assert (sum(positional_maxima(p.problem)), p.lower_bound, p.total) == (19, 20, 20)
+    assert (p.status, str(p.bound_witness)) == ("optimal", "search")
+    assert [plan_slots(ABOVE_THE_BOUND, solver).total for solver in GREEDY] == [22, 22]
     assert p.stats["backend_status"] == "optimal"
 
 
@@ -218,25 +218,26 @@ def test_backends_agree(backend: str) -> None:
     """Both prove the same total."""
     if backend == "highs":
         pytest.importorskip("highspy", reason="HiGHS is not installed")
-    p = plan_slots(load(ABOVE_THE_BOUND), "mip", backend=backend)
-    assert (p.total, p.status) == (10_121_600, "optimal")
+    p = plan_slots(load("tflite-mediapipe-hand-landmark-full"), "mip", backend=backend)
+    assert (p.total, p.status) == (5_406_468, "optimal")
 
 
 def test_mip_within_its_limits() -> None:
     """Too many variables, or no time: the better greedy plan, and the reason."""
-    problem = load(ABOVE_THE_BOUND)
-    best = min(plan_slots(problem, solver).total for solver in GREEDY)
-    p = plan_slots(problem, "mip", max_variables=10)
-    assert (p.total, p.status) == (best, "feasible")
+    p = plan_slots(ABOVE_THE_BOUND, "mip", max_variables=10)
+    assert (p.total, p.lower_bound, p.status) == (22, 19, "feasible")
     assert "not started" in p.stats["backend_status"]
-    assert plan_slots(problem, "mip", time_limit=0).total == best
+    assert plan_slots(ABOVE_THE_BOUND, "mip", time_limit=0).total == 22
 
 
-def test_large_numbers_are_no_proof_at_once() -> None:
-    """A start far above the optimum in units of one byte still ends in a proof, or in none."""
-    scaled = [(row.lower, row.upper, row.size * 2**20 + 1) for row in load(ABOVE_THE_BOUND)]
-    p = plan_slots(scaled, "mip")
-    assert p.total >= p.lower_bound
+@pytest.mark.parametrize("size", [1, 2**20, 2**40])
+def test_large_numbers_and_proofs(size: int) -> None:
+    """Many bytes in one unit are proven like few; without a unit a proof may not be claimed."""
+    p = plan_slots([(lower, upper, size * s) for lower, upper, s in ABOVE_THE_BOUND], "mip")
+    assert (p.total, p.status) == (20 * size, "optimal")
+    odd = [(lower, upper, size * s + i) for i, (lower, upper, s) in enumerate(ABOVE_THE_BOUND)]
+    p = plan_slots(odd, "mip")
+    assert p.total == min(total(p.problem, slots) for slots in partitions(p.problem))
     assert p.status == "optimal" or "too large" in p.stats["backend_status"]
 
 
@@ -333,18 +334,15 @@ def test_what_offsets_can_and_slots_cannot() -> None:
 
 def test_capacities() -> None:
     """Below the bound: infeasible. Between the bound and the plan: not found, with the plan."""
-    problem = load(ABOVE_THE_BOUND)
-    bound = sum(positional_maxima(problem))
     with pytest.raises(InfeasibleError, match="positional maxima") as proven:
-        plan_slots(problem, capacity=bound - 1)
+        plan_slots(ABOVE_THE_BOUND, capacity=18)
     assert (proven.value.short_by, proven.value.kind) == (1, "positional maxima")
-    with pytest.raises(CapacityError, match="no slots found") as found:
-        plan_slots(problem, capacity=bound)
-    assert found.value.plan.validate(capacity=found.value.plan.peak) == ()
-    with pytest.raises(InfeasibleError, match="search"):
-        plan_slots(problem, "mip", capacity=bound)
-    best = plan_slots(problem, "mip").total
-    assert plan_slots(problem, "mip", capacity=best).total == best
+    with pytest.raises(CapacityError, match="the best have 22 B, 3 B over") as found:
+        plan_slots(ABOVE_THE_BOUND, capacity=19)
+    assert (found.value.over_by, found.value.plan.peak) == (3, 22)
+    with pytest.raises(InfeasibleError, match="because of the search"):
+        plan_slots(ABOVE_THE_BOUND, "mip", capacity=19)
+    assert plan_slots(ABOVE_THE_BOUND, "mip", capacity=20).total == 20
 
 
 def test_solvers_by_name() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -105,14 +106,13 @@ class Mip:
 
         answer = backends.solve(model.build(), self.backend, budget)
         best, proved, words = _interpret(problem, model, answer)
+        if proved and not model.exact_enough(answer.tolerance) and not budget.expired():
+            model = _Model(problem, best)
+            if model.ceiling and model.exact_enough(answer.tolerance):
+                answer = backends.solve(model.build(), self.backend, budget)
+                best, proved, words = _interpret(problem, model, answer)
         if proved and not model.exact_enough(answer.tolerance):
-            again = _Model(problem, best)
-            proved = False
-            if again.exact_enough(answer.tolerance) and not budget.expired():
-                answer = backends.solve(again.build(), self.backend, budget)
-                best, proved, words = _interpret(problem, again, answer)
-            if not proved:
-                words += ", but in numbers too large for a proof"
+            proved, words = False, f"{words}, but in numbers too large for a proof"
         stats = {"backend": answer.backend, "backend_status": words}
         return SlotSolution(best, total(problem, best) if proved else None, stats)
 
@@ -193,15 +193,13 @@ class _Model:
         np.minimum.at(levels, np.asarray(self.start), np.minimum(self.level, len(self._sizes) - 1))
         return levels
 
-    def _live(self, k: int) -> set[tuple[int, ...]]:
-        """Buffers live together that a slot of the k-th size can hold."""
-        sections, fits = self._problem.sections, self.level >= k
-        fits &= self._problem.size > 0
-        lives = {
-            tuple(np.flatnonzero(fits & (sections.start <= s) & (s < sections.stop)).tolist())
-            for s in range(len(sections))
-        }
-        return lives - {()}
+    def _live(self, k: int) -> Iterator[list[int]]:
+        """Maximal sets of buffers live together that a slot of the k-th size can hold."""
+        fit = np.flatnonzero((self._problem.size > 0) & (self.level >= k))
+        sections = self._problem.select(fit).sections
+        for section in range(len(sections)):
+            live = (sections.start <= section) & (section < sections.stop)
+            yield fit[live].tolist()
 
     def slots(self) -> list[int] | None:
         """Slots for the sizes that the backend chose; None where it left no choice."""
