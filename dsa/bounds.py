@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from dsa.cliques import heaviest_clique
 from dsa.kernels.ranges import cover_max
-from dsa.problem import Problem
+from dsa.problem import IntArray, Problem
 
 __all__ = ["Bound", "Reachable", "lower_bound"]
+
+ALIGNMENTS = 16  # the most frequent ones are looked at
+SECTIONS = 4  # the heaviest ones are packed in all orders
+STATES = 2048  # sets of their buffers, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +32,11 @@ class Bound:
         Bytes.
     kind
         ``"load"``: all of `ids` are live at `step`. ``"aligned load"``: they are, and their
-        sizes are padded. ``"pin"``: the buffer in `ids` is pinned that high. ``"search"``: a
-        solver refuted everything below. ``"clique"``: no two of `ids` can share bytes (at
-        `step`, unless it is None). ``"empty"``: nothing has a size.
+        sizes are padded to what divides all their alignments. ``"packing"``: they are, and in
+        whatever order they lie on one another, their alignments waste that much. ``"pin"``: the
+        buffer in `ids` is pinned that high. ``"search"``: a solver refuted everything below.
+        ``"clique"``: no two of `ids` can share bytes (at `step`, unless it is None).
+        ``"empty"``: nothing has a size.
     step
         A step at which all of `ids` are live.
     ids
@@ -53,48 +63,107 @@ class Bound:
 
 
 def lower_bound(problem: Problem) -> Bound:
-    """The best bound that costs next to nothing: O(n log n).
+    """The best bound that costs next to nothing: O(n log n) for each alignment.
 
-    The maximum of the load, of the load with padding, and of the ends of pinned buffers; of
-    equal ones the first in this order.
+    The maximum of the load, of the load with padding, of the ends of pinned buffers, and of what
+    a section needs in whatever order its buffers lie; of equal ones the first in this order.
 
     Notes
     -----
-    With padding: let g be the greatest common divisor of all alignments, so that every offset is
-    a multiple of g. Of buffers live together, each but the topmost takes up its size rounded up
-    to g, hence ``sum(rounded) - max(padding)``. Rounding each size up to the buffer's *own*
-    alignment would be no bound: sizes 4 and 3 with alignments 4 and 1 fit into 7.
+    With padding: let g divide the alignments of some buffers live together, so that their offsets
+    are multiples of g. Each but the topmost takes up its size rounded up to g, hence
+    ``sum(rounded) - max(padding)``. Rounding each size up to the buffer's *own* alignment would be
+    no bound: sizes 4 and 3 with alignments 4 and 1 fit into 7.
+
+    In whatever order: the least top of some of a section's buffers is that of all but one, rounded
+    up to the alignment of that one, and its size; for a lower top is never worse. It is looked up
+    for the few heaviest sections, if there are not too many such sets: buffers of the same
+    alignment, and of the same size modulo all alignments, count as equal.
 
     Examples
     --------
     >>> lower_bound(Problem([(0, 2, 50), (1, 3, 50), (2, 4, 50)], alignment=32)).value
     114
+    >>> from dsa import Buffer
+    >>> mixed = [Buffer(0, 1, 5, alignment=4), Buffer(0, 1, 5, alignment=6), Buffer(0, 1, 3)]
+    >>> print(lower_bound(Problem(mixed)), lower_bound(Problem(mixed)).value)
+    load at step 0 (3 buffers) 13
     """
     if problem.constrained:
         return Bound(*heaviest_clique(problem))
     if not len(problem.sections):
         return Bound(0, "empty")
-    bounds = [_load(problem), _aligned_load(problem), _pin(problem)]
-    return max(bounds, key=lambda bound: bound.value)
+    bounds = [_load(problem), *_aligned_loads(problem), _pin(problem)]
+    best = max(bounds, key=lambda bound: bound.value)
+    return max([best, *_packings(problem, best.value)], key=lambda bound: bound.value)
 
 
 def _load(problem: Problem) -> Bound:
     return _section_bound(problem, int(problem.sections.load.argmax()), problem.load, "load")
 
 
-def _aligned_load(problem: Problem) -> Bound:
-    grid = int(np.gcd.reduce(problem.alignment[problem.size > 0]))
-    padding = -problem.size % grid
-    if not padding.any():
-        return _load(problem)
+def _aligned_loads(problem: Problem) -> Iterator[Bound]:
+    """For each alignment the buffers that have a multiple of it; first for what divides all."""
+    solid = problem.size > 0
+    alignments, count = np.unique(problem.alignment[solid], return_counts=True)
+    common = alignments[np.argsort(-count, kind="stable")][:ALIGNMENTS]
+    for grid in {int(np.gcd.reduce(alignments)): None, **dict.fromkeys(common.tolist())}:
+        some = solid & (problem.alignment % grid == 0)
+        padding = np.where(some, -problem.size % grid, 0)
+        if padding.any():
+            yield _aligned_load(problem, some, padding)
+
+
+def _aligned_load(problem: Problem, some: npt.NDArray[np.bool_], padding: IntArray) -> Bound:
     sections = problem.sections
     change = np.zeros(len(sections) + 1, np.int64)
-    np.add.at(change, sections.start, padding)
-    np.add.at(change, sections.stop, -padding)
+    padded = np.where(some, problem.size + padding, 0)
+    np.add.at(change, sections.start, padded)
+    np.add.at(change, sections.stop, -padded)
     highest = cover_max(sections.start, sections.stop, padding, len(sections))
-    padded = sections.load + np.cumsum(change)[:-1] - highest
-    best = int(padded.argmax())
-    return _section_bound(problem, best, int(padded[best]), "aligned load")
+    height = np.cumsum(change)[:-1] - highest
+    best = int(height.argmax())
+    return _section_bound(problem, best, int(height[best]), "aligned load", some)
+
+
+def _packings(problem: Problem, least: int) -> Iterator[Bound]:
+    """Of the heaviest sections that need more in the order of alignments than a bound says."""
+    if len(np.unique(problem.alignment[problem.size > 0])) == 1:
+        return
+    sections = problem.sections
+    for section in np.argsort(-sections.load, kind="stable")[:SECTIONS].tolist():
+        live = np.flatnonzero((sections.start <= section) & (section < sections.stop))
+        sizes, alignments = problem.size[live].tolist(), problem.alignment[live].tolist()
+        if _stacked(sizes, alignments) > least:
+            yield _section_bound(problem, section, _least_top(sizes, alignments), "packing")
+
+
+def _stacked(sizes: list[int], alignments: list[int]) -> int:
+    """Top of buffers that lie on one another, the greatest alignments lowest."""
+    top = 0
+    for alignment, size in sorted(zip(alignments, sizes, strict=True), reverse=True):
+        top += -top % alignment + size
+    return top
+
+
+def _least_top(sizes: list[int], alignments: list[int]) -> int:
+    """Least top of buffers that lie on one another; 0 if there are too many ways."""
+    common = math.lcm(*alignments)
+    kinds = Counter(
+        (size % common, alignment)
+        for size, alignment in zip(sizes, alignments, strict=True)
+        if size % common  # the others go to the bottom, and cost no padding
+    )
+    if math.prod(count + 1 for count in kinds.values()) > STATES:
+        return 0
+    tops = {(0,) * len(kinds): 0}
+    for chosen in product(*(range(count + 1) for count in kinds.values())):
+        for i, (size, alignment) in enumerate(kinds):
+            if chosen[i]:
+                below = tops[*chosen[:i], chosen[i] - 1, *chosen[i + 1 :]]
+                top = below + -below % alignment + size
+                tops[chosen] = min(top, tops.get(chosen, top))
+    return sum(size - size % common for size in sizes) + tops[tuple(kinds.values())]
 
 
 def _pin(problem: Problem) -> Bound:
@@ -103,9 +172,15 @@ def _pin(problem: Problem) -> Bound:
     return Bound(int(end[top]), "pin", int(problem.lower[top]), (problem.ids[top],))
 
 
-def _section_bound(problem: Problem, section: int, value: int, kind: str) -> Bound:
+def _section_bound(
+    problem: Problem,
+    section: int,
+    value: int,
+    kind: str,
+    some: npt.NDArray[np.bool_] | bool = True,
+) -> Bound:
     sections = problem.sections
-    live = np.flatnonzero((sections.start <= section) & (section < sections.stop))
+    live = np.flatnonzero((sections.start <= section) & (section < sections.stop) & some)
     ids = tuple(problem.ids[i] for i in live.tolist())
     return Bound(value, kind, int(sections.step[section]), ids)
 

@@ -64,6 +64,7 @@ order of the proof, would be one there. Two things must not be left out:
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,7 @@ from dsa.problem import Buffer, Problem
 __all__ = ["Proof", "check"]
 
 BACK, SAME = -1, -2  # entries of a log that decide no section
+STACKED = 1 << 12  # sets of the same number of buffers of a section that are looked at
 SUMS_LISTED = 1 << 16  # how many sums are listed at most where they cannot be bits
 SUMS_LIMIT = 1 << 24  # the highest capacity, in units, above which sums of sizes are looked at
 
@@ -104,8 +106,8 @@ class Proof:
         In preorder, the children of a node in order, the gap last; a child that is refuted at
         once has no entry. An entry is the section decided at a node, numbered within `ids`; or
         -1: the decision that led to what was just refuted has no part in it, so the node above
-        is refuted too; or -2 - e: what waits at a node has been refuted at entry e. Empty if the
-        load, with padding, is above the capacity.
+        is refuted too; or -2 - e: what waits at a node has been refuted at entry e. Empty if
+        what is live together, with padding, is above the capacity.
 
     Examples
     --------
@@ -198,7 +200,7 @@ def check(problem: Problem, proof: Proof) -> int:
     rows, base = _searched(problem, proof)
     claim = _Claim(rows, proof.unit, (proof.capacity - base) // proof.unit, proof)
     root = claim.root()
-    if not (claim.padded_load() > claim.capacity or claim.is_refuted(root)):
+    if not (claim.packed_load() > claim.capacity or claim.is_refuted(root)):
         _Replay(claim, proof.log).run(root)
     return base + claim.next_peak() * proof.unit
 
@@ -432,16 +434,44 @@ class _Claim:
                 return self.capacity + 1
         return min(total for total in sums if total > self.capacity)
 
-    def padded_load(self) -> int:
-        """Most units that buffers live together take up, whatever the rest does.
+    def packed_load(self) -> int:
+        """Most units that buffers live together take up, whatever the rest does."""
+        return max(max(self._padded(live), self._stacked(live)) for live in self.over)
 
-        Each but the topmost has its size rounded up to what divides all alignments.
+    def _padded(self, live: list[int]) -> int:
+        """What those take up whose alignments some number divides.
+
+        Each but the topmost has its size rounded up to that number.
         """
-        grid, most = math.gcd(*self.alignment), 0
-        for live in self.over:
-            padding = [-self.size[b] % grid for b in live]
-            most = max(most, sum(self.size[b] for b in live) + sum(padding) - max(padding))
+        alignments, most = [self.alignment[b] for b in live], 0
+        for grid in {math.gcd(*alignments), *alignments}:
+            some = [b for b in live if self.alignment[b] % grid == 0]
+            padding = [-self.size[b] % grid for b in some]
+            most = max(most, sum(self.size[b] for b in some) + sum(padding) - max(padding))
         return most
+
+    def _stacked(self, live: list[int]) -> int:
+        """What they take up in the best order; 0 if there are too many orders to look at.
+
+        Set by set, from the bottom up: a lower top is never worse. What is a multiple of all
+        alignments can go to the bottom. Modulo these, equal sizes of equal alignment are equal.
+        """
+        every = math.lcm(*(self.alignment[b] for b in live))
+        kinds = Counter((self.size[b] % every, self.alignment[b]) for b in live)
+        kinds = Counter({kind: count for kind, count in kinds.items() if kind[0]})
+        tops = {tuple(kinds.values()): 0}  # by what is left of each kind
+        for _ in range(kinds.total()):
+            higher: dict[tuple[int, ...], int] = {}
+            for left, top in tops.items():
+                for i, (size, alignment) in enumerate(kinds):
+                    if left[i]:
+                        rest = (*left[:i], left[i] - 1, *left[i + 1 :])
+                        placed = _rounded_up(top, alignment) + size
+                        higher[rest] = min(placed, higher.get(rest, placed))
+            tops = higher
+            if len(tops) > STACKED:
+                return 0
+        return min(tops.values()) + sum(self.size[b] // every * every for b in live)
 
     def root(self) -> _Node:
         """All wait on the bottom, or at their pins."""

@@ -179,12 +179,24 @@ def test_pauses_leave_no_trace_in_the_log() -> None:
     assert paused == searcher.log
 
 
-def test_a_padded_load_needs_no_log() -> None:
-    """What padding alone proves of a component is proven by an empty log."""
-    aligned = [Buffer(0, 2, 17, alignment=32), Buffer(1, 3, 17, alignment=32)]
-    p = plan([*aligned, Buffer(5, 6, 7)], "exact", proof=True)
-    assert (p.problem.load, p.lower_bound, p.bound_witness.kind) == (34, 49, "search")
-    assert p.proof == Proof((0, 1), 48)
+@pytest.mark.parametrize(
+    ("kinds", "needed"),
+    [
+        ([(17, 32), (17, 32)], 49),
+        ([(17, 32), (17, 64), (9, 1)], 49),
+        ([(1, 1), (1, 4), (1, 6)], 5),
+        ([(2, 4), (5, 6), (1, 1), (12, 12)], 22),
+        ([(7, 6)] * 20 + [(5, 4)] * 20, 355),
+    ],
+)
+def test_what_is_live_together_needs_no_log(kinds: list[tuple[int, int]], needed: int) -> None:
+    """What padding proves is proven by an empty log, and no more than that."""
+    rows = [Buffer(i % 2, 2 + i % 2, size, alignment=a) for i, (size, a) in enumerate(kinds)]
+    problem = Problem([*rows, Buffer(5, 6, 7)])
+    proof = Proof(tuple(range(len(rows))), needed - 1)
+    assert check(problem, proof) == needed
+    with pytest.raises(InvalidProofError, match="the log ends after 0 entries"):
+        check(problem, replace(proof, capacity=needed))
 
 
 # -- what does not hold ----------------------------------------------------------------------
