@@ -200,7 +200,7 @@ def test_the_order_of_the_input_does_not_matter(solver: str, problem: Problem, r
 
 # -- the exact solver ----------------------------------------------------------------------------
 
-# The positional maxima 8 + 7 + 3 + 1 are too few; the greedy solvers need 22, the best slots 20.
+# The positional maxima 8 + 6 + 3 + 2 are too few; the greedy solvers need 22, the best slots 20.
 ABOVE_THE_BOUND = [(2, 6, 6), (4, 8, 2), (3, 5, 7), (6, 8, 7), (5, 9, 3), (5, 9, 3), (1, 2, 8)]
 
 
