@@ -28,6 +28,8 @@ from dsa.gate import FREE, LIMIT, IntArray
 
 __all__ = ["Bodies", "Domain", "Ranges", "merge"]
 
+REMEMBERED = 5_000_000  # rows of `against`: more are found again each time
+
 # Half-open ranges of integers, disjoint and in order.
 Ranges = tuple[tuple[int, int], ...]
 
@@ -156,6 +158,9 @@ class Bodies:
         listed = [part for parts in self._parts for part in parts]
         self.parts = np.array(listed, np.int64).reshape(-1, 6)
         self.domain = [self._domain(body, alignment, pin) for body in range(count)]
+        self._against: dict[int, IntArray] = {}
+        self._remembered = 0
+        self._forbidden: dict[int, dict[int, Ranges]] = {}
 
     def __len__(self) -> int:
         return len(self.height)
@@ -165,25 +170,28 @@ class Bodies:
     def against(self, i: int) -> tuple[IntArray, IntArray, IntArray]:
         """Columns (other, low, high): body `i` may not lie at ``offset[other] + [low, high)``.
 
-        Ranges of one other body may overlap. O(parts) for each part of `i`.
+        Ranges of one other body may overlap. O(parts) for each part of `i`, the first time.
         """
-        rows = [self._of_part(part) for part in self._parts[i]]
-        rows += [self._of_apart(i)] if self._apart else []
-        if not rows:
-            rows = [np.zeros((3, 0), np.int64)]
-        other, low, high = np.concatenate(rows, axis=1)
-        return other, low, high
+        known = self._against.get(i)
+        if known is None:
+            rows = [self._of_part(part) for part in self._parts[i]]
+            rows += [self._of_apart(i)] if self._apart else []
+            known = np.concatenate(rows, axis=1) if rows else np.zeros((3, 0), np.int64)
+            if self._remembered < REMEMBERED:
+                self._remembered += known.shape[1]
+                self._against[i] = known
+        return known[0], known[1], known[2]
 
-    @cached_property
-    def forbidden(self) -> list[dict[int, Ranges]]:
-        """For each body, for each other that it is not free of, the ranges of `against`."""
-        table = []
-        for i in range(len(self)):
+    def forbidden(self, i: int) -> dict[int, Ranges]:
+        """For each body that `i` is not free of, the ranges of `against`, merged."""
+        known = self._forbidden.get(i)
+        if known is None:
             ranges = defaultdict(list)
             for other, low, high in zip(*(c.tolist() for c in self.against(i)), strict=True):
                 ranges[other].append((low, high))
-            table.append({other: merge(rows) for other, rows in sorted(ranges.items())})
-        return table
+            known = {other: merge(rows) for other, rows in sorted(ranges.items())}
+            self._forbidden[i] = known
+        return known
 
     def restore(self, offsets: IntArray) -> IntArray:
         """Offsets of the buffers, given those of the bodies."""
@@ -240,12 +248,20 @@ class Bodies:
     def certain(self, i: int, j: int) -> bool:
         """Whether two bodies can never share a byte of their heights, wherever they lie."""
         wide = (1 - int(self.height[j]), int(self.height[i]))
-        return any(low <= wide[0] and high >= wide[1] for low, high in self.forbidden[i].get(j, ()))
+        return any(low <= wide[0] and high >= wide[1] for low, high in self.forbidden(i).get(j, ()))
 
     def keeps_all(self, i: int) -> bool:
         """Whether each byte up to the body's height is kept at some step."""
         kept = merge((part.start, part.stop) for part in self._parts[i])
         return not self.height[i] or kept == ((0, int(self.height[i])),)
+
+    def odd(self) -> list[int]:
+        """Bodies that may be in cliques which share no step."""
+        return [
+            i
+            for i, members in enumerate(self.members)
+            if len(self._parts[i]) > 1 or any(member in self._apart for member in members)
+        ]
 
     def loose(self, i: int) -> set[int]:
         """Bodies that may share bytes with body `i` although both keep them at one step."""

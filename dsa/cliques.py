@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator
+from typing import TypeAlias
+from weakref import WeakKeyDictionary
 
-from dsa.bodies import Bodies, merge
+from dsa.bodies import Bodies, Ranges, merge
 from dsa.problem import Problem
 
 __all__ = ["heaviest_clique"]
 
-# Bodies above which only those that are live at one step are looked at.
-MANY = 1000
+MANY = 200  # cliques without a common step that are looked for
 
 
 def heaviest_clique(problem: Problem) -> tuple[int, str, int | None, tuple[Hashable, ...]]:
@@ -29,40 +30,52 @@ def heaviest_clique(problem: Problem) -> tuple[int, str, int | None, tuple[Hasha
     never truth. To its bytes comes the padding that alignments force on all but the topmost, or
     the reserved bytes below (of which padding may be a part).
     """
+    value, kind, step, members = _heaviest(problem.bodies, problem.constraints.reserved)
     bodies = problem.bodies
-    best: tuple[int, str, int | None, list[int]] = (0, "empty", None, [])
+    ids = tuple(problem.ids[j] for i in members for j in bodies.members[i] if problem.size[j])
+    return value, kind, step, ids
+
+
+_Found: TypeAlias = "tuple[int, str, int | None, list[int]]"
+_KNOWN: WeakKeyDictionary[Bodies, _Found] = WeakKeyDictionary()  # asked for again and again
+
+
+def _heaviest(bodies: Bodies, reserved: Ranges) -> _Found:
+    """Value, kind, step and bodies of the bound; the reserved ranges go with the bodies."""
+    if bodies in _KNOWN:
+        return _KNOWN[bodies]
+    best: _Found = (0, "empty", None, [])
     for step, members, weights in _cliques(bodies):
         value = _stacked(bodies, members, weights)
         if step is not None or all(bodies.keeps_all(i) for i in members):
-            value = max(value, _above_reserved(problem, sum(weights)))
+            value = max(value, _above(merge(reserved), sum(weights)))
         if value > best[0]:
             best = value, "clique", step, members
     for i, domain in enumerate(bodies.domain):
         if domain.pin is not None and bodies.height[i] and domain.pin + bodies.height[i] > best[0]:
             best = domain.pin + int(bodies.height[i]), "pin", None, [i]
-    value, kind, step, members = best
-    ids = tuple(problem.ids[j] for i in members for j in bodies.members[i] if problem.size[j])
-    return value, kind, step, ids
+    _KNOWN[bodies] = best
+    return best
 
 
 def _cliques(bodies: Bodies) -> Iterator[tuple[int | None, list[int], list[int]]]:
     """Step, bodies and bytes of each."""
-    loose = [bodies.loose(i) for i in range(len(bodies))]
+    loose = {i: others for i in range(len(bodies)) if (others := bodies.loose(i))}
     for step, live in bodies.sections():
-        members: list[int] = []
-        for i in sorted(live, key=lambda i: (-live[i], i)):
+        members = [i for i in live if i not in loose]
+        # What may share bytes is taken up one by one, the heaviest first.
+        for i in sorted(live.keys() & loose.keys(), key=lambda i: (-live[i], i)):
             if loose[i].isdisjoint(members):
                 members.append(i)
         yield step, members, [live[i] for i in members]
-    if len(bodies) > MANY:
-        return
-    heaviest = sorted(range(len(bodies)), key=lambda i: (-bodies.height[i], i))
-    for first in heaviest:
+    heights = bodies.height.tolist()
+    yield from ((None, [i], [height]) for i, height in enumerate(heights) if height)
+    for first in sorted(bodies.odd(), key=lambda i: (-heights[i], i))[:MANY]:
         members = [first]
-        for i in heaviest:
-            if i != first and all(bodies.certain(i, j) for j in members):
+        for i in sorted(bodies.forbidden(first), key=lambda i: (-heights[i], i)):
+            if all(bodies.certain(j, i) for j in members):
                 members.append(i)
-        yield None, members, [int(bodies.height[i]) for i in members]
+        yield None, members, [heights[i] for i in members]
 
 
 def _stacked(bodies: Bodies, members: list[int], weights: list[int]) -> int:
@@ -77,9 +90,9 @@ def _stacked(bodies: Bodies, members: list[int], weights: list[int]) -> int:
     return total + sum(padding) - max(padding)
 
 
-def _above_reserved(problem: Problem, value: int) -> int:
+def _above(reserved: Ranges, value: int) -> int:
     """The least peak that leaves so many bytes beside the reserved ones."""
-    for start, stop in merge(problem.constraints.reserved):
+    for start, stop in reserved:
         if start >= value:
             break
         value += stop - start

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsa.bodies import Bodies, merge
+from dsa.bodies import Bodies
 from dsa.problem import IntArray, Problem
 
 if TYPE_CHECKING:
@@ -56,16 +56,24 @@ def place_body(bodies: Bodies, i: int, offsets: IntArray, fit: Fit = "first") ->
     """
     domain = bodies.domain[i]
     other, low, high = bodies.against(i)
-    placed = offsets[other] != UNPLACED
-    at = offsets[other[placed]]
-    ranges = zip((at + low[placed]).tolist(), (at + high[placed]).tolist(), strict=True)
-    offset, least, best = domain.first(0), 0, UNPLACED
-    for start, stop in merge([*ranges, *domain.blocked]):
-        if offset < start:
-            if fit == "first":
-                return offset
-            if best == UNPLACED or start - offset < least:
-                least, best = start - offset, offset
-        if offset < stop:
-            offset = domain.first(stop)
-    return offset if best == UNPLACED else best
+    at = offsets[other]
+    placed = at != UNPLACED
+    start, stop = (at + low)[placed], (at + high)[placed]
+    if domain.blocked:
+        blocked = np.array(domain.blocked, np.int64)
+        start, stop = np.append(start, blocked[:, 0]), np.append(stop, blocked[:, 1])
+    order = start.argsort(kind="stable")
+    start = start[order]
+    # Where each gap begins, not yet raised to an offset that is allowed; the last is above all.
+    floor = np.zeros(len(start) + 1, np.int64)
+    np.maximum.accumulate(stop[order], out=floor[1:])
+    np.maximum(floor, 0, out=floor)
+    if domain.chunk is not None:
+        floor = np.array([domain.first(f) for f in floor.tolist()], np.int64)
+    elif domain.modulus > 1 or domain.remainder:
+        floor += (domain.remainder - floor) % domain.modulus
+    room = start - floor[:-1]
+    gaps = np.flatnonzero(room > 0)
+    if not len(gaps):
+        return int(floor[-1])
+    return int(floor[gaps[0] if fit == "first" else gaps[room[gaps].argmin()]])

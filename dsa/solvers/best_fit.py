@@ -9,7 +9,7 @@ from dsa.budget import Budget
 from dsa.kernels.placement import place
 from dsa.kernels.skyline import skyline
 from dsa.problem import FREE, IntArray, Problem
-from dsa.result import Solution
+from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver
 from dsa.solvers.orders import check_order, order_by
 
@@ -73,4 +73,9 @@ def fill(problem: Problem, order: IntArray, budget: Budget | None = None) -> Int
     offsets = skyline(problem, order) if budget is None else skyline(problem, order, budget)
     if offsets is None or ((problem.pin == FREE).all() and not problem.constrained):
         return offsets
-    return place(problem, offsets.argsort(kind="stable"))
+    placed = place(problem, offsets.argsort(kind="stable"))
+    if problem.constrained:
+        # The skyline knows nothing of what may share bytes: the order itself may do better.
+        given = place(problem, order, "best")
+        return given if peak(problem, given) < peak(problem, placed) else placed
+    return placed

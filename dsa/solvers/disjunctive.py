@@ -18,7 +18,9 @@ from dsa.result import Solution, peak
 
 __all__ = ["Alternatives", "Closure", "descend", "minimise"]
 
-NEVER = -LIMIT  # no path: far below every sum of offsets, and twice it is no overflow
+LARGEST = 150  # bodies of a component: with more of them a node takes too long
+HIGHEST = LIMIT // 16  # peak up to which three paths can be added up
+NEVER = -LIMIT // 4  # no path: far below every path there is
 
 
 def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | None) -> Solution:
@@ -46,7 +48,8 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
 
     Notes
     -----
-    Complexity: exponential; a node costs O(bodies^2) for each pair that it decides.
+    Complexity: exponential; a node costs O(bodies^2) for each pair that it decides. Components of
+    more than `LARGEST` bodies, or a peak above `HIGHEST`, are left as they are.
     Guarantee: optimal if it ends before the budget does. Complete for every domain: raising the
     least solution to the next allowed offset keeps it least.
     Source: disjunctive graphs of machine scheduling (Roy and Sussmann 1964), with more than two
@@ -54,9 +57,13 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
     """
     bodies, component = problem.bodies, problem.component
     best = np.array(offsets, np.int64)
-    bound, stats = lower_bound(problem).value, {"nodes": 0}
-    aim = max(bound, budget.target)
+    bound, aim = lower_bound(problem).value, max(lower_bound(problem).value, budget.target)
+    stats: dict[str, Any] = {"nodes": 0}
     for members in _components(bodies, component, best + problem.size):
+        if len(members) > LARGEST or peak(problem, best) > HIGHEST:
+            stats["search"] = f"not run: {len(members)} bodies, the limits are {LARGEST} bodies "
+            stats["search"] += f"and a peak of {HIGHEST} B"
+            continue
         search = _Search(bodies, members, np.array([best[bodies.members[i][0]] for i in members]))
         search.run(budget, aim, None if nodes is None else nodes - stats["nodes"])
         stats["nodes"] += search.nodes
@@ -171,7 +178,7 @@ class Alternatives:
         rows: list[tuple[int, int, int, int, int]] = []
         first: list[int] = []
         for body in members:
-            for other, ranges in bodies.forbidden[body].items():
+            for other, ranges in bodies.forbidden(body).items():
                 if other > body and other in place:
                     starts = [-LIMIT, *(stop for _, stop in ranges)]
                     stops = [*(start - 1 for start, _ in ranges), LIMIT]

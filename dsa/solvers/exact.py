@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
 
@@ -163,7 +163,12 @@ class Exact(Solver):
             Of some plan.
         """
         if problem.constrained:
-            return minimise(problem, budget, offsets, self.nodes)
+            found = minimise(problem, budget, offsets, self.nodes)
+            if budget.time_limit is None or "search" not in found.stats:
+                return found
+            best = np.asarray(found.offsets)
+            filled = fill_mixtures(problem, budget, best, self.seed, None)
+            return replace(found, offsets=filled.offsets, stats={**filled.stats, **found.stats})
         sections = problem.sections
         pairs = int((sections.stop - sections.start).sum())
         if pairs > self.max_pairs:

@@ -126,7 +126,7 @@ def _best_start(problem: Problem, budget: Budget) -> tuple[str, IntArray]:
 def count_pairs(problem: Problem) -> int:
     """Pairs of buffers that are live together, without a list of them; or of bodies in the way."""
     if problem.constrained:
-        return sum(map(len, problem.bodies.forbidden)) // 2
+        return sum(len(problem.bodies.forbidden(i)) for i in range(len(problem.bodies))) // 2
     return int(conflicts(problem).sum()) // 2
 
 
