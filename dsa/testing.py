@@ -237,11 +237,14 @@ def assert_valid(
 
 
 def optimum(problem: Problem) -> int:
-    """The lowest peak of any plan, by trying all orders: a yardstick for up to 8 buffers or so.
+    """The lowest peak of any plan, by trying all orders: a yardstick for up to 9 buffers or so.
 
-    Shares no code with the solvers. Every buffer goes to the lowest free place; taken in the
-    order of their offsets, no buffer of an optimal plan would be moved up by that. With holes or
-    constraints that is not so, and all offsets are tried: for some tens of bytes only.
+    Shares no code with the solvers. Pinned buffers are placed first, then the others by rising
+    offset (by position where equal), each at the lowest free place. Some such plan is optimal:
+    push the buffers of an optimal plan down until none can move, and take them by offset. What is
+    not placed yet at some step then lies above the last offset and above what is placed there.
+    With holes or constraints that is not so, and all offsets are tried: for some tens of bytes
+    only.
 
     Examples
     --------
@@ -255,18 +258,28 @@ def optimum(problem: Problem) -> int:
     best = sum(row.size + row.alignment for row in free)
     best += max((offset + row.size for row, offset in placed), default=0)
 
-    def search(placed: list[tuple[Buffer, int]], free: list[Buffer], peak: int) -> None:
+    def search(above: list[tuple[Buffer, int]], rest: list[int], last: int, floor: int) -> None:
         nonlocal best
-        if peak < best and not free:
+        peak = max((offset + row.size for row, offset in placed + above), default=0)
+        for step in {row.lower for row in free}:
+            top = max((offset + row.size for row, offset in above if _live(row, step)), default=0)
+            waiting = [free[i].size for i in rest if _live(free[i], step)]
+            peak = max(peak, max(floor, top) + sum(waiting)) if waiting else peak
+        if peak >= best:
+            return
+        if not rest:
             best = peak
-        for i, row in enumerate(free):
-            if max(peak, problem.load) >= best:
-                return
-            offset = _lowest(row, placed)
-            search([*placed, (row, offset)], free[:i] + free[i + 1 :], max(peak, offset + row.size))
+        for i in rest:
+            offset = _lowest(free[i], placed + above)
+            if (offset, i) > (floor, last):
+                search([*above, (free[i], offset)], [j for j in rest if j != i], i, offset)
 
-    search(placed, free, max((offset + row.size for row, offset in placed), default=0))
+    search([], list(range(len(free))), -1, 0)
     return best
+
+
+def _live(row: Buffer, step: int) -> bool:
+    return row.lower <= step < row.upper
 
 
 def _lowest(row: Buffer, placed: list[tuple[Buffer, int]]) -> int:
