@@ -15,7 +15,8 @@ from dsa.budget import Budget
 from dsa.solvers import build, cp, missing_packages, starts
 from dsa.solvers.cp import Cp
 from dsa.testing import assert_valid, problems
-from tests.reference import reference_optimum, swept_optimum
+from dsa.testing import optimum as reference_optimum
+from tests.reference import swept_optimum
 from tests.shared import examples
 from tests.test_mip import EIGHT, LARGE, SEVEN, chained
 

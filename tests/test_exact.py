@@ -18,9 +18,9 @@ from dsa.kernels.searcher import Searcher
 from dsa.presolve import solve_parts
 from dsa.solvers.exact import RULES, Exact, Minimiser
 from dsa.solvers.naive import Naive
+from dsa.testing import optimum as reference_optimum
 from dsa.testing import problems
 from dsa.validation import validate
-from tests.reference import reference_optimum
 from tests.shared import SHARED, needs_shared
 
 # THEORY 4.5: the smallest problem whose optimum, 5, is above its load, 4.

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from dsa import Buffer, CapacityError, InvalidProblemError, Problem, explain_infeasible
 from dsa.explain import Explanation
 from dsa.proof import check
+from dsa.testing import optimum as reference_optimum
 from dsa.testing import problems
-from tests.reference import reference_optimum
 
 ROWS = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
 

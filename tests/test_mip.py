@@ -25,7 +25,8 @@ from dsa.result import Solution
 from dsa.solvers import backends, build, mip, starts
 from dsa.solvers.mip import Mip
 from dsa.testing import assert_valid, problems
-from tests.reference import reference_optimum, swept_optimum
+from dsa.testing import optimum as reference_optimum
+from tests.reference import swept_optimum
 from tests.shared import examples
 
 highs = pytest.param(

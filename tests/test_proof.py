@@ -21,8 +21,8 @@ from dsa.kernels import compiled
 from dsa.kernels.search import FOUND, REFUTED
 from dsa.kernels.searcher import Searcher
 from dsa.proof import Proof, check
+from dsa.testing import optimum as reference_optimum
 from dsa.testing import problems
-from tests.reference import reference_optimum
 
 Row = tuple[int, int, int]
 
