@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from dsa import (
     Buffer,
     CapacityError,
     InfeasibleError,
+    InvalidPlanError,
     InvalidProblemError,
     Problem,
     SolverError,
@@ -398,3 +400,53 @@ def test_a_plan_of_slots_is_a_value() -> None:
     assert [(row.id, slot) for row, slot in p] == list(zip("abcz", p.slots, strict=True))
     assert p.as_plan().to_text()
     assert math.isclose(replace(p, slots=(0, 1, 2, 0)).gap, 22 / 14 - 1)
+
+
+@examples(100)
+@given(problems(max_buffers=12, alignments=True, huge=True))
+def test_slots_in_json(problem: Problem) -> None:
+    """What is written is read back, to the last field."""
+    p = plan_slots(problem)
+    back = SlotPlan.from_dict(json.loads(json.dumps(p.to_dict())), problem)
+    assert (back, back.to_dict()) == (p, p.to_dict())
+
+
+def test_a_searched_bound_in_json() -> None:
+    """It is believed."""
+    p = plan_slots(ABOVE_THE_BOUND, "mip")
+    assert SlotPlan.from_dict(p.to_dict()).status == "optimal"
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "expected slots of format": {"version": 2},
+    "the slots' problem": {"problem": {}},
+    "another problem": {"fingerprint": "0"},
+    "must be lists": {"slots": 3},
+    "break 2 rules .* overlap": {"slots": [0, 0, 0, 0]},
+    "break 1 rules .* too large": {"sizes": [8, 5]},
+    "break 1 rules .* missing": {"slots": [0, 1, 0]},
+    "total 13": {"total": 13},
+    r"claim sizes \[8, 7\]": {"sizes": [8, 7]},
+    "total 14 and lower bound 15": {"lower_bound": 15, "bound": "search"},
+    "total 14 and lower bound 13": {"lower_bound": 13},
+    "total 14 and lower bound 14, feasible": {"status": "feasible"},
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_broken_json(message: str) -> None:
+    """Whatever can be checked is checked."""
+    data = {**plan_slots(ROWS).to_dict(), **BROKEN[message]}
+    with pytest.raises(InvalidPlanError, match=message):
+        SlotPlan.from_dict(data)
+
+
+def test_json_that_lacks_something() -> None:
+    """Fields that are missing are named, a mapping is asked for, another problem is refused."""
+    data = plan_slots(ROWS).to_dict()
+    with pytest.raises(InvalidPlanError, match="lack sizes, total"):
+        SlotPlan.from_dict({k: v for k, v in data.items() if k not in {"total", "sizes"}})
+    with pytest.raises(InvalidPlanError, match="expected slots"):
+        SlotPlan.from_dict(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidPlanError, match="another problem"):
+        SlotPlan.from_dict(data, ROWS[:2])

@@ -12,13 +12,22 @@ from typing import Any
 import numpy as np
 
 from dsa.bounds import Bound, lower_bound
-from dsa.problem import Buffer, Problem
+from dsa.errors import InvalidPlanError, InvalidProblemError
+from dsa.problem import Buffer, Intervals, Problem
 from dsa.result import Plan, kebab
+from dsa.slots.maxima import positional_maxima
 from dsa.slots.validation import validate_slots
 from dsa.units import format_size
 from dsa.validation import Violation
 
 __all__ = ["SlotPlan", "SlotSolution"]
+
+FORMAT = "dsa-slots"
+VERSION = 1
+_FIELDS = {
+    *("fingerprint", "problem", "slots", "sizes", "total", "lower_bound", "bound"),
+    *("status", "solver", "seconds", "stats"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +152,80 @@ class SlotPlan:
             self.stats,
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """The slots and their problem as plain data for JSON; ids must be strings or integers."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "fingerprint": self.problem.fingerprint,
+            "problem": self.problem.to_dict(),
+            "slots": list(self.slots),
+            "sizes": list(self.sizes),
+            "alignments": list(self.alignments),
+            "total": self.total,
+            "lower_bound": self.lower_bound,
+            "bound": self.bound_witness.kind,
+            "status": self.status,
+            "solver": self.solver,
+            "seconds": self.seconds,
+            "stats": dict(self.stats),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], intervals: Intervals | None = None) -> SlotPlan:
+        """Read back what `to_dict` wrote, believing nothing that can be checked.
+
+        A bound that a search gave is believed.
+
+        Parameters
+        ----------
+        data
+            As `to_dict` returned it.
+        intervals
+            The problem that the slots are wanted for; that in the data if None.
+
+        Raises
+        ------
+        InvalidPlanError
+            If the data is of another format or version, lacks a field, was made for another
+            problem or for none that is valid, or its slots, sizes or bound do not hold.
+
+        Examples
+        --------
+        >>> from dsa.slots import plan_slots
+        >>> p = plan_slots([(0, 2, 64), (1, 3, 8)])
+        >>> SlotPlan.from_dict(p.to_dict()) == p
+        True
+        """
+        if not isinstance(data, Mapping) or (data.get("format"), data.get("version")) != (
+            FORMAT,
+            VERSION,
+        ):
+            raise InvalidPlanError(f"expected slots of format {FORMAT!r} version {VERSION}")
+        lacking = sorted(_FIELDS - data.keys())
+        if lacking:
+            raise InvalidPlanError(f"the slots lack {', '.join(lacking)}")
+        try:
+            problem = Problem.from_dict(data["problem"])
+        except InvalidProblemError as error:
+            raise InvalidPlanError(f"the slots' problem: {error}") from error
+        wanted = problem if intervals is None else Problem(intervals)
+        if {problem.fingerprint, wanted.fingerprint} != {data["fingerprint"]}:
+            raise InvalidPlanError("the slots were made for another problem")
+        _check_slots(data, problem)
+        kind, value = data["bound"], data["lower_bound"]
+        least = sum(positional_maxima(problem))
+        bound = Bound(value if kind == "search" else least, kind)
+        plan = cls(problem, data["slots"], bound, data["solver"], data["seconds"], data["stats"])
+        claims = (data["sizes"], data["total"], value, data["status"])
+        found = (list(plan.sizes), plan.total, plan.lower_bound, plan.status)
+        if claims != found or not least <= value <= plan.total:
+            raise InvalidPlanError(
+                f"the slots claim sizes {claims[0]}, total {claims[1]} and lower bound {value}, "
+                f"{claims[3]}, but have sizes {found[0]}, and the positional maxima are {least}"
+            )
+        return plan
+
     def validate(self) -> tuple[Violation, ...]:
         """List the rules that the plan breaks: see `validate_slots`."""
         return validate_slots(self.slots, self.problem, sizes=self.sizes)
@@ -181,3 +264,16 @@ class SlotPlan:
 
     def __repr__(self) -> str:
         return f"<SlotPlan: {self}>"
+
+
+def _check_slots(data: Mapping[str, Any], problem: Problem) -> None:
+    slots, sizes = data["slots"], data["sizes"]
+    if not isinstance(slots, list) or not isinstance(sizes, list):
+        raise InvalidPlanError("the slots and their sizes must be lists")
+    violations = validate_slots(slots, problem.with_capacity(None), sizes=sizes)
+    if violations:
+        raise InvalidPlanError(
+            f"the slots break {len(violations)} rules of their problem; the first is "
+            f"{violations[0]}",
+            violations=violations,
+        )
