@@ -46,6 +46,7 @@ UPWARDS_IN_METHODS = {("dsa.result", "dsa.io"), ("dsa.result", "dsa.draw")}
 
 # Packages that only some have installed, or that take long to import.
 OPTIONAL = {"pulp", "numba", "ortools", "highspy", "matplotlib", "hypothesis", "pytest"}
+OPTIONAL |= {"torch", "onnx", "tflite"}
 
 
 def parsed(module: str) -> tuple[ast.Module, bool]:
@@ -148,7 +149,8 @@ def test_optional_packages_are_imported_only_when_used() -> None:
     A module that only a function imports may do so: it is not there before it is used.
     """
     solver_modules = {solver_class(name).__module__ for name in names()} & set(MODULES)
-    pending = {"dsa", "dsa.cli", "dsa.testing", *solver_modules}
+    sources = {module for module in MODULES if module.startswith("dsa.bench.sources")}
+    pending = {"dsa", "dsa.cli", "dsa.testing", "dsa.replay", *solver_modules, *sources}
     reached: set[str] = set()
     while pending:
         module = pending.pop()

@@ -5,10 +5,11 @@ recorded model, in their order, with a byte of every page touched, as compiled c
 extra ``fast``). *Models*: what is left of that in a run that computes. Each model runs by the
 ordinary allocator, by others that are on this machine (LD_PRELOAD), and out of an arena.
 
-Every line is a process of its own. In it 1, 2, ... threads run the model at the same time, each by
-itself, on one core at most. Latency is wall time of one run: median and 99th percentile of all
-runs of all threads. CPU is what the process spent for each run, kernel included. Memory is the peak
-resident set above that before the first run.
+Every memory of every model is a process of its own. In it 1, 2, ... threads run the model at the
+same time, each by itself, on one core at most. Of all runs of all threads the tables have the
+median and the 99th percentile: of the wall time, and of the processor's time that the thread took,
+kernel included, which holds on a busy machine, too. Memory is the peak resident set above that
+before the first run.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +60,10 @@ LIBRARIES = {  # the allocators to preload, and what their libraries are called
 FOLDERS = ("/usr/lib", "/usr/lib64", "/usr/local/lib", f"/usr/lib/{platform.machine()}-linux-gnu")
 ORDINARY, ARENA = "ordinary", "arena"
 PAGE, MIB = 4096, 2**20
-COLUMNS = ("model", "memory", "threads", "median ms", "p99 ms", "CPU ms", "peak MiB", "plan MiB")
+COLUMNS = (
+    *("model", "memory", "threads", "wall ms", "wall p99", "CPU ms", "CPU p99"),
+    *("peak MiB", "plan MiB"),
+)
 
 
 class Job(NamedTuple):
@@ -89,11 +94,20 @@ class Job(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a process measured with one number of threads: seconds, and bytes."""
+    """What a process measured with one number of threads.
+
+    Parameters
+    ----------
+    threads
+        The number.
+    seconds
+        Of each run: wall time, and the processor's.
+    peak, planned
+        Bytes: resident at most, and of the plan.
+    """
 
     threads: int
-    latencies: Sequence[float]
-    cpu: float
+    seconds: Sequence[tuple[float, float]]
     peak: int
     planned: int
 
@@ -156,13 +170,12 @@ def _compare(kind: str, model: str, options: argparse.Namespace) -> Iterator[Seq
 
 
 def _row(model: str, memory: str, threads: int, results: Sequence[Measured]) -> Sequence[str]:
-    latencies = np.concatenate([result.latencies for result in results])
-    half, most = 1000 * np.percentile(latencies, (50, 99))
-    cpu = 1000 * float(np.median([result.cpu for result in results]))
+    seconds = np.concatenate([result.seconds for result in results])
+    times = 1000 * np.percentile(seconds, (50, 99), axis=0).T.ravel()
     peak = float(np.median([result.peak for result in results])) / MIB
     whole = results[0].planned * threads / MIB if memory == ARENA else 0
-    numbers = (f"{half:.3f}", f"{most:.3f}", f"{cpu:.3f}", f"{peak:.1f}")
-    return (model, memory, str(threads), *numbers, f"{whole:.1f}" if whole else "")
+    numbers = (*(f"{value:.3f}" for value in times), f"{peak:.1f}", f"{whole:.1f}" if whole else "")
+    return model, memory, str(threads), *numbers
 
 
 def _found() -> dict[str, Path]:
@@ -223,31 +236,28 @@ def _measure(job: Job) -> Iterator[Measured]:
     gc.collect()
     before = _begin_peak()
     for threads in job.threads:
-        begun = time.process_time()
-        latencies = _run_threads(run, threads, job.runs)
-        cpu = (time.process_time() - begun) / (threads * (job.runs + 1))
-        yield Measured(threads, latencies, cpu, _status("VmHWM") - before, planned_bytes)
+        seconds = _run_threads(run, threads, job.runs)
+        yield Measured(threads, seconds, _status("VmHWM") - before, planned_bytes)
 
 
-def _run_threads(run: Callable[[], object], threads: int, runs: int) -> list[float]:
-    """Wall times of all runs of all threads, which begin together when all are warm."""
+def _run_threads(run: Callable[[], object], threads: int, runs: int) -> list[tuple[float, float]]:
+    """Times of all runs of all threads, which begin together when all are warm."""
     ready = threading.Barrier(threads)
 
-    def work() -> list[float]:
+    def work() -> list[tuple[float, float]]:
         try:
             run()
         finally:  # nobody waits for a thread that failed
             ready.wait()
-        latencies = []
+        clocks = [(time.perf_counter(), time.thread_time())]
         for _ in range(runs):
-            begun = time.perf_counter()
             run()
-            latencies.append(time.perf_counter() - begun)
-        return latencies
+            clocks.append((time.perf_counter(), time.thread_time()))
+        return [(b[0] - a[0], b[1] - a[1]) for a, b in pairwise(clocks)]
 
     with ThreadPoolExecutor(threads) as pool:
         futures = [pool.submit(work) for _ in range(threads)]
-        return [latency for future in futures for latency in future.result()]
+        return [seconds for future in futures for seconds in future.result()]
 
 
 def _begin_peak() -> int:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
@@ -48,11 +50,15 @@ def read(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     """
     torch = require("torch", "reading exported programs")
     file, content = read_bytes(source)
+    if not zipfile.is_zipfile(io.BytesIO(content)):
+        raise FileFormatError(f"{file}: no exported program: it is no archive")
     try:
         program = torch.export.load(io.BytesIO(content))
-    except (RuntimeError, ValueError, KeyError) as error:
+    except (RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise FileFormatError(f"{file}: no exported program: {error}") from error
-    return trace(_lowered(program).graph_module).problem
+    with _quiet():
+        lowered = _lowered(program)
+    return trace(lowered.graph_module).problem
 
 
 def from_module(module: Any, inputs: Sequence[Any]) -> Problem:
@@ -82,8 +88,13 @@ def export(module: Any, inputs: Sequence[Any]) -> Any:
         If torch is not installed.
     """
     torch = require("torch", "tracing modules")
-    with torch.no_grad():
+    with torch.no_grad(), _quiet():
         return _lowered(torch.export.export(module, tuple(inputs), strict=False))
+
+
+def _quiet() -> warnings.catch_warnings[None]:
+    """PyTorch warns of a class of its own that it uses itself: nothing that a caller could help."""
+    return warnings.catch_warnings(action="ignore", category=FutureWarning)
 
 
 def _lowered(program: Any) -> Any:
