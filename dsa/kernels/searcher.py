@@ -30,7 +30,7 @@ HELPERS = tuple(
     for name, function in inspect.getmembers(kernel, inspect.isfunction)
     if name.startswith("_")
 )
-TABLE = 1 << 16  # entries of the table of refuted components
+TABLE = 1 << 16  # entries of the table of refuted components, at most
 POOL_LIMIT = 1 << 22  # integers that describe them
 REGISTERS = 16
 FRAME = Layout._fields[Layout._fields.index("section") : Layout._fields.index("frames_room")]
@@ -80,9 +80,12 @@ class Searcher:
         self._capacity = -1
         self._compiled = False
         self._memory: Any = np.zeros(0, np.int64)
-        self._table: Any = np.full(TABLE, -1)
+        self._table: Any = self._empty_table()
         self._pool: Any = np.zeros(1 << 12, np.int64)
         self._log: Any = np.zeros(1 << 10, np.int64)
+
+    def _empty_table(self) -> IntArray:
+        return np.full(min(TABLE, 256 * len(self._order)), -1)
 
     def _add_columns(self) -> None:
         """What does not depend on a capacity: pairs, slots, the state before any decision."""
@@ -126,7 +129,9 @@ class Searcher:
             "place": place,
         }
 
-    def begin(self, rank: IntArray, *, capacity: int, rule: int = 0) -> None:
+    def begin(
+        self, rank: IntArray, *, capacity: int, rule: int = 0, undone: int = kernel.INFINITY
+    ) -> None:
         """Start at the root.
 
         Parameters
@@ -139,9 +144,11 @@ class Searcher:
             Which section is decided next: 0, fewest children, then most bytes unplaced; 1, the
             same, but three children or more are equal; 2, fewest children, then least slack; 3,
             lowest floor; 4, least slack.
+        undone
+            Decisions that may be undone before the search is given up.
         """
         if capacity > self._capacity or self._logs:  # a log cannot refer to an earlier one
-            self._table, self._pool = np.full(TABLE, -1), np.zeros(1 << 12, np.int64)
+            self._table, self._pool = self._empty_table(), np.zeros(1 << 12, np.int64)
             used = 0
         else:
             used = self.register[POOL]
@@ -158,7 +165,7 @@ class Searcher:
         columns["choices"] = np.zeros(4 * n + 256, np.int64)
         self._lay_out(columns)
         shift = max(capacity.bit_length() - 30, 0)
-        self._options = Options(capacity, shift, rule, *self._switches)
+        self._options = Options(capacity, shift, rule, undone, *self._switches)
         self._convert(self._compiled)
 
     def _lay_out(self, columns: dict[str, IntArray]) -> None:
@@ -231,7 +238,7 @@ class Searcher:
                 self._pool = self._double(self._pool)
             else:
                 self._memory[base.register + POOL] = 0
-                self._table = self._native(np.full(TABLE, -1))
+                self._table = self._native(self._empty_table())
 
     def _double_columns(self, names: list[str]) -> None:
         begins = self._base._asdict()
@@ -265,6 +272,12 @@ class Searcher:
     def nodes(self) -> int:
         """Nodes since `begin`."""
         return self.register[NODES]
+
+    @property
+    def given_up(self) -> bool:
+        """Whether as many decisions are undone as may be."""
+        register = self.register
+        return register[NODES] - register[DEPTH] >= self._options.undone
 
     @property
     def register(self) -> list[int]:
