@@ -10,14 +10,17 @@ splits it; if there is none, the segment is raised to its lower neighbour and jo
     +----------------+  the    +----------------+  fits   +----------------+
                         lowest                     nothing
 
-To find the best-ranked buffer inside a segment, the buffers are sorted by start (then stop) and
-put into the leaves of a binary tree, whose nodes keep the soonest stop and the best rank below
-them. A search visits only nodes that may hold something better than what it has.
+To find the best-ranked buffer inside a segment, the buffers are sorted by length class (sections
+covered, rounded down to a power of 8), then by start, and put into the leaves of a binary tree,
+whose nodes keep the soonest stop and the best rank below them. Of one class, those that start in
+the segment fit into it, but for some that start near its end. A search visits only nodes that may
+hold something better than what it has.
 """
 
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableSequence, Sequence
 from typing import overload
 
@@ -29,7 +32,8 @@ from dsa.problem import IntArray, Problem
 
 __all__ = ["skyline"]
 
-SECONDS = 3e-5  # that a buffer takes uncompiled
+SECONDS = 4e-5  # that a buffer takes uncompiled
+CLASS_BITS = 3  # buffers of one length class differ in length by less than 2**3 times
 PAUSE = 4096  # buffers between two looks at the clock
 
 
@@ -41,9 +45,10 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
     """Offsets by filling the skyline, buffers earlier in `order` preferred.
 
     Near-linear: at most 3n segments are looked at, each by one search of the tree and one step
-    of a heap; a search takes O(log n) in practice, O(n) at worst. O(n) memory. Buffers of size 0
-    get offset 0. Alignments are honoured, pins are not looked at. With a budget, None if its
-    time is up before the last buffer is placed.
+    of a heap; a search takes O(log^2 n), and more only where many buffers of one class start near
+    the end of a segment and reach beyond it. O(n) memory. Buffers of size 0 get offset 0.
+    Alignments are honoured, pins are not looked at. With a budget, None if its time is up before
+    the last buffer is placed.
 
     Examples
     --------
@@ -53,10 +58,15 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
     """
     sections = problem.sections
     solid = np.flatnonzero(problem.size)
-    leaf = solid[np.lexsort((sections.stop[solid], sections.start[solid]))]
+    length = np.frexp(sections.stop[solid] - sections.start[solid])[1] - 1  # its binary logarithm
+    length_class = length // CLASS_BITS
+    order_of_leaves = np.lexsort((sections.start[solid], length_class))
+    leaf = solid[order_of_leaves]
+    classes = np.searchsorted(
+        length_class[order_of_leaves], np.arange(length_class.max(initial=0) + 2)
+    )
     rank = np.empty(len(problem), np.int64)
     rank[order] = np.arange(len(problem))
-    count = len(sections)
     run, columns = FILL.ready_for(
         SECONDS * len(leaf),
         sections.start,
@@ -64,10 +74,11 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
         problem.size,
         problem.alignment,
         leaf,
-        np.searchsorted(sections.start[leaf], np.arange(count + 1)),
+        sections.start[leaf],
+        classes,
         _tree(sections.stop[leaf]),
         _tree(rank[leaf]),
-        np.zeros((4, count + 1), np.int64),
+        np.zeros((4, len(sections) + 1), np.int64),
         np.zeros(len(problem), np.int64),
     )
     for _ in run(*columns):
@@ -94,24 +105,26 @@ def _fill(
     size: Sequence[int],
     alignment: Sequence[int],
     leaf: Sequence[int],
-    bounds: Sequence[int],
+    begins: Sequence[int],
+    classes: Sequence[int],
     soonest: MutableSequence[int],
     best: MutableSequence[int],
     segments: Sequence[MutableSequence[int]],
     offsets: MutableSequence[int],
 ) -> Iterator[int]:
     # A segment is known by its first section; heights are kept for live segments only.
-    count = len(bounds) - 1
     height, end, previous, live = segments[0], segments[1], segments[2], segments[3]
+    count = len(height) - 1
     end[0], previous[0], live[0] = count, -1, 1
     lowest = [(0, 0)]  # heap of (height, first section); entries that no longer hold are skipped
     left = len(leaf)
     while left:
-        level, first = heapq.heappop(lowest)
+        level, first = lowest[0]
         if not live[first] or height[first] != level:
+            heapq.heappop(lowest)
             continue
         last = end[first]
-        node = _best_inside(soonest, best, bounds[first], bounds[last], last)
+        node = _best_inside(soonest, best, begins, classes, first, last)
         before = previous[first]
         if node < 0:  # nothing fits: raise to the lower neighbour and join it
             joins_left = before >= 0 and (last == count or height[before] <= height[last])
@@ -124,7 +137,7 @@ def _fill(
                 first = before
             else:
                 height[first] = height[end[first]]
-                heapq.heappush(lowest, (height[first], first))
+                heapq.heapreplace(lowest, (height[first], first))
             end[first] = last
             if last < count:
                 previous[last] = first
@@ -138,7 +151,6 @@ def _fill(
         top, middle, right = offset + size[i], start[i], stop[i]
         if first < middle:
             end[first], previous[middle], live[middle] = middle, first, 1
-            heapq.heappush(lowest, (level, first))
         elif before >= 0 and height[before] == top:
             live[first] = 0
             middle = before
@@ -161,22 +173,32 @@ def _fill(
 
 
 def _best_inside(
-    soonest: Sequence[int], best: Sequence[int], low: int, high: int, last: int
+    soonest: Sequence[int],
+    best: Sequence[int],
+    begins: Sequence[int],
+    classes: Sequence[int],
+    first: int,
+    last: int,
 ) -> int:
-    """Leaf of the best rank among leaves low .. high - 1 that stop by section `last`, or -1."""
+    """Leaf of the best rank among buffers within sections first .. last - 1, or -1."""
     leaves = len(best) // 2
     found, rank = -1, best[0]  # entry 0 is no node: it holds the largest integer
     pending = []
-    low, high = low + leaves, high + leaves
-    while low < high:  # the few nodes that cover the range
-        if low & 1:
-            pending.append(low)
-            low += 1
-        if high & 1:
-            high -= 1
-            pending.append(high)
-        low >>= 1
-        high >>= 1
+    length, least = 0, 1
+    while length < len(classes) - 1 and least <= last - first:
+        low = bisect_left(begins, first, classes[length], classes[length + 1])
+        high = bisect_right(begins, last - least, low, classes[length + 1])
+        low, high = low + leaves, high + leaves
+        while low < high:  # the few nodes that cover the range
+            if low & 1:
+                pending.append(low)
+                low += 1
+            if high & 1:
+                high -= 1
+                pending.append(high)
+            low >>= 1
+            high >>= 1
+        length, least = length + 1, least << CLASS_BITS
     while pending:
         node = pending.pop()
         if best[node] >= rank or soonest[node] > last:
