@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from dsa import Buffer, InfeasibleError, InvalidPlanError, InvalidProofError, Plan, Problem, plan
+from dsa.bench.proofs import EIGHT, SEVEN, chained, noisy, scaled
 from dsa.bounds import lower_bound
 from dsa.kernels import compiled
 from dsa.kernels.search import FOUND, REFUTED
@@ -27,35 +28,6 @@ from dsa.testing import problems
 Row = tuple[int, int, int]
 
 SWITCHES = ("symmetry", "one_machine", "components", "backjumping", "nogoods")
-
-# The smallest problems whose optimum is above the load: 4 and 5, 8 and 10.
-SEVEN = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
-EIGHT = [
-    *[(0, 3, 4), (0, 2, 4), (2, 8, 2), (2, 6, 2)],
-    *[(4, 7, 2), (4, 6, 2), (6, 9, 4), (8, 9, 4)],
-]
-
-
-def scaled(rows: list[Row], k: int, later: int = 0) -> list[Row]:
-    """The rows with sizes times k, some steps later."""
-    return [(lower + later, upper + later, k * size) for lower, upper, size in rows]
-
-
-def chained(rows: list[Row], times: int, k: int) -> list[Row]:
-    """Copies one after the other, each held together with the next by a buffer of size 1."""
-    end = max(upper for _, upper, _ in rows)
-    copies = [row for i in range(times) for row in scaled(rows, k, i * end)]
-    return copies + [(i * end - 1, i * end + 1, 1) for i in range(1, times)]
-
-
-def noisy(rows: list[Row], count: int, seed: int) -> list[Row]:
-    """The rows, and small buffers of random lifetimes."""
-    randomness, end = random.Random(seed), max(upper for _, upper, _ in rows)
-    lowers = [randomness.randrange(end) for _ in range(count)]
-    return rows + [
-        (lower, randomness.randint(lower + 1, end), randomness.randint(1, 2)) for lower in lowers
-    ]
-
 
 FAMILIES = {
     "seven": SEVEN,
