@@ -38,6 +38,8 @@ BASELINE = Path(__file__).with_name("baseline.jsonl")
 # Commands that have a module of their own, with a function `main`.
 ELSEWHERE = {
     "replay": "What real allocators do with the same requests.",
+    "ablation": "What each idea of the exact search is worth.",
+    "proofs": "How far proofs above the load reach.",
     "scale": "How solvers grow with the number of buffers.",
 }
 DEFAULT_SOLVERS = ("greedy-by-size", "strip-packing", "auto")
