@@ -247,7 +247,7 @@ class Bodies:
 
     def certain(self, i: int, j: int) -> bool:
         """Whether two bodies can never share a byte of their heights, wherever they lie."""
-        wide = (1 - int(self.height[j]), int(self.height[i]))
+        wide = (1 - int(self.height[i]), int(self.height[j]))
         return any(low <= wide[0] and high >= wide[1] for low, high in self.forbidden(i).get(j, ()))
 
     def keeps_all(self, i: int) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Hashable, Sequence
+from itertools import combinations, permutations
 
-from dsa import Problem
+from dsa import Buffer, Problem
 
 
 def conflicts(problem: Problem) -> set[tuple[int, int]]:
@@ -60,13 +60,72 @@ def broken_rules(problem: Problem, offsets: Sequence[int]) -> set[tuple[str, fro
             broken.add(("moved pin", frozenset({i})))
         if problem.capacity is not None and row.size and at + row.size > problem.capacity:
             broken.add(("over capacity", frozenset({i})))
-    for i, j in conflicts(problem):
-        if shared_bytes(problem, offsets, i, j)[0] < shared_bytes(problem, offsets, i, j)[1]:
-            broken.add(("overlap", frozenset({i, j})))
+    return broken | _broken_alone(problem, offsets) | _broken_between(problem, offsets)
+
+
+def _broken_alone(problem: Problem, offsets: Sequence[int]) -> set[tuple[str, frozenset[int]]]:
+    """Buffers on reserved bytes or across a chunk."""
+    rules, broken = problem.constraints, set()
+    for i, (row, at) in enumerate(zip(problem, offsets, strict=True)):
+        if rules.chunk and row.size and at // rules.chunk != (at + row.size - 1) // rules.chunk:
+            broken.add(("across a chunk", frozenset({i})))
+        for step in steps(problem):
+            used = kept(row, step, at)
+            if any(common(used, reserved) for reserved in rules.reserved):
+                broken.add(("reserved", frozenset({i})))
     return broken
 
 
-def shared_bytes(problem: Problem, offsets: Sequence[int], i: int, j: int) -> tuple[int, int]:
-    """The bytes that two buffers both hold, from and to; nothing if from is not below to."""
-    ends = offsets[i] + problem[i].size, offsets[j] + problem[j].size
-    return max(offsets[i], offsets[j]), min(ends)
+def _broken_between(problem: Problem, offsets: Sequence[int]) -> set[tuple[str, frozenset[int]]]:
+    """Pairs that share bytes, or are not at their distance."""
+    rules, broken = problem.constraints, set()
+    rows = list(enumerate(zip(problem, offsets, strict=True)))
+    for (i, (a, at)), (j, (b, bt)) in permutations(rows, 2):
+        pair = frozenset({i, j})
+        for name, other, delta in (*rules.aliases, *rules.relative):
+            if (name, other) == (a.id, b.id) and bt - at != delta:
+                broken.add(("wrong distance", pair))
+        if (a.id, b.id) in rules.apart and common((at, at + a.size), (bt, bt + b.size)):
+            broken.add(("not apart", pair))
+        in_place = {(a.id, b.id), (b.id, a.id)} & set(rules.in_place) and at == bt
+        if not (in_place or may_share(problem, a.id, b.id)) and any(
+            common(kept(a, step, at), kept(b, step, bt)) for step in steps(problem)
+        ):
+            broken.add(("overlap", pair))
+    return broken
+
+
+def steps(problem: Problem) -> set[int]:
+    """Steps between which nothing changes."""
+    holes = {step for row in problem for hole in row.holes for step in hole[:2]}
+    return holes | {row.lower for row in problem}
+
+
+def kept(row: Buffer, step: int, at: int) -> tuple[int, int]:
+    """The bytes that a buffer at an offset keeps at a step, from and to."""
+    if not row.lower <= step < row.upper:
+        return at, at
+    for lower, upper, *window in row.holes:
+        if lower <= step < upper:
+            return (at + window[0], at + window[1]) if window else (at, at)
+    return at, at + row.size
+
+
+def common(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    """Whether two ranges of bytes, from and to, have a byte in common."""
+    return max(a[0], b[0]) < min(a[1], b[1])
+
+
+def may_share(problem: Problem, a: Hashable, b: Hashable) -> bool:
+    """Whether two buffers are exclusive, or aliases, perhaps by way of others."""
+    if {(a, b), (b, a)} & set(problem.constraints.exclusive):
+        return True
+    reached, pending = set(), [a]
+    while pending:
+        id = pending.pop()
+        reached.add(id)
+        for x, y, _ in problem.constraints.aliases:
+            pending += [
+                other for one, other in ((x, y), (y, x)) if one == id and other not in reached
+            ]
+    return b in reached

@@ -10,7 +10,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import dsa
-from dsa import Buffer, Plan, Problem, plan
+from dsa import Buffer, Constraints, Plan, Problem, plan
 from dsa.budget import Budget
 from dsa.result import Solution
 from dsa.solvers import FEATURES, Solver, build, missing_packages, names, solver_class
@@ -42,6 +42,18 @@ def supported(name: str, *, huge: bool = False, max_buffers: int = 12) -> Search
     )
 
 
+def ruled(name: str, max_buffers: int = 6) -> SearchStrategy[Problem]:
+    """Problems with holes and constraints of every kind that the solver supports."""
+    features = solver_class(name).supports
+    return problems(
+        max_buffers=max_buffers,
+        alignments="alignment" in features,
+        pins="pins" in features,
+        holes="holes" in features,
+        constraints=features & {field.name for field in fields(Constraints)},
+    )
+
+
 def few(name: str, count: int) -> settings:
     """So many examples; fewer for solvers that search, fewest for those that start a backend."""
     cls = solver_class(name)
@@ -58,14 +70,15 @@ def test_the_solver_keeps_the_contract(solver: str) -> None:
 
 
 def test_plans_of_random_problems_hold(solver: str) -> None:
-    """Valid, and load <= bound <= peak, with alignments, pins, size 0, ties and huge numbers."""
+    """Valid, and load <= bound <= peak, with every feature, size 0, ties and huge numbers."""
 
-    @few(solver, 40)
-    @given(supported(solver) | supported(solver, huge=True))
+    @few(solver, 60)
+    @given(supported(solver) | supported(solver, huge=True) | ruled(solver))
     def check(problem: Problem) -> None:
         result = plan(problem, solver, time_limit=0.05)
         assert_valid(result)
-        assert problem.load <= result.lower_bound <= result.peak
+        assert problem.constrained or problem.load <= result.lower_bound
+        assert result.lower_bound <= result.peak
         assert oracle.broken_rules(problem, result.offsets) == set()
 
     check()
@@ -74,8 +87,8 @@ def test_plans_of_random_problems_hold(solver: str) -> None:
 def test_random_plans_are_above_the_optimum(solver: str) -> None:
     """No peak is below the optimum, no bound above it, and an exact solver meets it."""
 
-    @few(solver, 40)
-    @given(supported(solver, max_buffers=6))
+    @few(solver, 80)
+    @given(supported(solver, max_buffers=6) | ruled(solver, max_buffers=5))
     def check(problem: Problem) -> None:
         result, best = plan(problem, solver), optimum(problem)
         assert result.lower_bound <= best <= result.peak
@@ -90,7 +103,7 @@ def test_no_bound_is_above_any_peak() -> None:
     able = [name for name in names() if not missing_packages(solver_class(name))]
 
     @examples(15)
-    @given(problems(max_buffers=8, alignments=True, pins=True))
+    @given(problems(max_buffers=8, alignments=True, pins=True) | ruled("exact", max_buffers=8))
     def check(problem: Problem) -> None:
         plans = [
             plan(problem, name) for name in able if problem.features <= solver_class(name).supports

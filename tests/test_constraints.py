@@ -1,0 +1,717 @@
+"""Holes and constraints: numbers from elsewhere, faults that are caught, and what changes nothing.
+
+That every solver's plans are valid, and not below an exhaustive optimum, is in test_contract.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dsa import (
+    Buffer,
+    Constraints,
+    InfeasibleError,
+    InvalidPlanError,
+    InvalidProblemError,
+    Plan,
+    Problem,
+    plan,
+    validate,
+)
+from dsa.constraints import NONE
+from dsa.solvers import FEATURES, solver_class
+from dsa.testing import assert_valid, optimum, problems
+from tests import oracle
+from tests.shared import examples
+
+RULES = set(FEATURES) & {field.name for field in fields(Constraints)}
+
+# -- vectors of other planners, and cases from bug reports ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """Buffers and constraints, the least peak, and why it is that.
+
+    With `everyone`, all solvers that reuse memory reach it. `theirs` are offsets of the source,
+    which hold; `wrong` is a peak that was wrong there.
+    """
+
+    why: str
+    rows: list[Buffer]
+    best: int
+    rules: Constraints = NONE
+    everyone: bool = True
+    theirs: list[int] | None = None
+    wrong: int | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.rows, constraints=self.rules)
+
+
+def b(
+    id: str,
+    lower: int,
+    upper: int,
+    size: int,
+    *holes: tuple[int, ...],
+    alignment: int = 1,
+    pin: int | None = None,
+) -> Buffer:
+    """A row of the table."""
+    return Buffer(lower, upper, size, id=id, alignment=alignment, offset=pin, holes=holes)
+
+
+def closed(*rows: Buffer) -> list[Buffer]:
+    """Rows whose upper, also of holes, is the last step live."""
+    return [
+        replace(row, upper=row.upper + 1, holes=[(a, z + 1, *w) for a, z, *w in row.holes])
+        for row in rows
+    ]
+
+
+def colocated(pair: tuple[str, str]) -> Constraints:
+    """Two buffers at one offset."""
+    return Constraints(aliases=[pair])
+
+
+def graph(
+    sizes: dict[str, int], edges: list[tuple[str, str]], best: int, why: str, *, live: bool
+) -> Case:
+    """Conflicts without lifetimes: all live with exclusive pairs, or none with pairs apart."""
+    joined = {frozenset(edge) for edge in edges}
+    if live:
+        rows = [b(id, 0, 1, size) for id, size in sizes.items()]
+        free = [pair for pair in combinations(sizes, 2) if frozenset(pair) not in joined]
+        return Case(why, rows, best, Constraints(exclusive=free), everyone=False)
+    rows = [b(id, i, i + 1, size) for i, (id, size) in enumerate(sizes.items())]
+    return Case(why, rows, best, Constraints(apart=edges), everyone=False)
+
+
+def one_sided(lists: str) -> list[tuple[str, str]]:
+    """Edges of lists such as ``a>bc b>ace``, as they are written, but for those to oneself."""
+    return [(one[0], other) for one in lists.split() for other in one[2:] if other != one[0]]
+
+
+LINEAR = {"a": 10, "b": 20, "c": 100, "d": 40, "e": 50, "f": 50}
+FANOUT = {"a": 10, "b": 20, "c": 100, "d": 40, "e": 50, "f": 60, "g": 70}
+RESNET = {"sid_2": 720000, "sid_6": 5760000, "sid_7": 720000, "sid_8": 720000, "P": 720000}
+RESNET |= {"P1": 758912, "P2": 720000, "P3": 720000, "C": 256, "C1": 256, "C2": 256, "C3": 256}
+RESNET_LISTS = {
+    "sid_7": ["P1", "sid_2", "C1", "P2"],
+    "C3": ["P3", "sid_6"],
+    "sid_6": ["C2", "P2", "sid_2", "P3"],
+    "C": ["sid_8", "sid_2", "P"],
+    "P3": ["sid_2"],
+    "C2": ["P2", "sid_2"],
+    "P1": ["sid_8", "sid_2", "C1"],
+    "C1": ["sid_2"],
+    "P": ["sid_2", "sid_8"],
+    "sid_8": ["sid_2"],
+    "P2": ["sid_2"],
+}
+RESNET_EDGES = [(one, other) for one, others in RESNET_LISTS.items() for other in others]
+GRAPHS = {
+    "usmp_names": ({"a": 10, "b": 10, "c": 10}, one_sided("a>b b>c c>a"), 30, "a triangle"),
+    "usmp_linear": (LINEAR, one_sided("a>b b>c c>d d>e e>f"), 140, "c and d, whatever else"),
+    "usmp_fanout": (
+        FANOUT,
+        one_sided("a>bc b>ace c>eabd d>bfce e>cfbd f>def g>f"),
+        210,
+        "d-b is listed on one side only: the source's 190 lets the two share bytes",
+    ),
+    "usmp_resnet": (RESNET, RESNET_EDGES, 7200256, "the heaviest clique"),
+}
+
+CASES: dict[str, Case] = {
+    # 5.6: time-varying size and lifetime gaps
+    "mm_gap_hole": Case(
+        "the second lives in the hole of the first",
+        [b("b0", 0, 4, 2, (1, 3)), b("b1", 1, 3, 2)],
+        2,
+        theirs=[0, 0],
+    ),
+    "mm_gap_tetris": Case(
+        "each keeps the half that the other lacks, so they interlock",
+        [b("b0", 0, 10, 2, (0, 5, 0, 1)), b("b1", 0, 10, 2, (5, 10, 1, 2))],
+        3,
+        everyone=False,
+        theirs=[0, 1],
+    ),
+    "mm_gap_stairs": Case(
+        "six buffers that shrink in stairs",
+        [
+            b("b0", 0, 108, 30, (36, 72, 10, 30), (72, 108, 20, 30)),
+            b("b1", 36, 144, 50, (36, 72, 20, 30), (72, 108, 10, 40)),
+            b("b2", 84, 144, 42, (114, 129, 0, 28), (129, 144, 0, 14)),
+            b("b3", 84, 129, 42, (99, 114, 14, 42), (114, 129, 28, 42)),
+            b("b4", 99, 144, 70, (99, 114, 28, 42), (114, 129, 14, 56)),
+            b("b5", 0, 144, 30, (72, 108, 0, 20), (108, 144, 0, 10)),
+        ],
+        144,
+        everyone=False,
+        theirs=[30, 10, 60, 102, 74, 0],
+    ),
+    "mm_gap_eff1": Case("no gaps: both in full", [b("A", 0, 2, 4), b("B", 1, 3, 5)], 9),
+    "mm_gap_eff2": Case("never live together", [b("A", 0, 2, 4), b("B", 3, 5, 5)], 5),
+    "mm_gap_eff3": Case(
+        "live together only while one is in its gap",
+        [b("A", 0, 10, 4, (1, 9)), b("B", 5, 15, 5, (6, 14))],
+        5,
+    ),
+    "mm_gap_eff4": Case(
+        "two gaps each, but both are whole at step 5",
+        [b("A", 0, 10, 4, (1, 4), (6, 9)), b("B", 5, 15, 5, (6, 9), (11, 14))],
+        9,
+    ),
+    "mm_gap_eff5": Case(
+        "growing and shrinking byte by byte: one byte above is enough",
+        [
+            b("A", 0, 15, 3, (0, 5, 0, 1), (5, 10, 0, 2)),
+            b("B", 0, 15, 3, (5, 10, 1, 3), (10, 15, 2, 3)),
+        ],
+        4,
+        everyone=False,
+        theirs=[0, 1],
+    ),
+    "xla_slices": Case(
+        "slices that appear one after the other, the later one of E below the earlier",
+        closed(
+            b("A", 0, 15, 2),
+            b("B", 11, 21, 3),
+            b("C", 16, 25, 4, (16, 21, 0, 2)),
+            b("D", 26, 33, 4, (26, 29, 0, 2)),
+            b("E", 19, 25, 2, (19, 21, 1, 2)),
+            b("F", 26, 29, 2),
+        ),
+        6,
+        everyone=False,
+        theirs=[0, 2, 0, 0, 4, 2],
+    ),
+    "tinyengine": Case(
+        "after a stride of 2 in place, a quarter of the tensor is left",
+        [b("act", 0, 6, 16, (3, 6, 0, 4)), b("next", 3, 6, 12)],
+        16,
+        theirs=[0, 4],
+    ),
+    # 5.3: aliases and colocation
+    "xla_coloc_1": Case(
+        "b lies between the members of the group, in time, on the same bytes",
+        closed(b("a", 0, 1, 40), b("b", 2, 3, 20), b("c", 4, 5, 40)),
+        40,
+        colocated(("c", "a")),
+        theirs=[0, 0, 0],
+    ),
+    "xla_coloc_2": Case(
+        "b is live with c, and a is where c is",
+        closed(b("a", 0, 1, 40), b("b", 2, 5, 20), b("c", 3, 4, 40)),
+        60,
+        colocated(("c", "a")),
+        theirs=[0, 40, 0],
+    ),
+    "xla_coloc_3": Case(
+        "the group above b, or below",
+        closed(b("a", 0, 1, 10), b("b", 2, 5, 30), b("c", 3, 4, 10)),
+        40,
+        colocated(("c", "a")),
+        theirs=[30, 0, 30],
+    ),
+    "xla_coloc_small": Case(
+        "the source takes the group to be as large as its largest member, and needs 60",
+        closed(b("a", 0, 1, 40), b("b", 2, 5, 20), b("c", 3, 4, 30)),
+        50,
+        colocated(("c", "a")),
+        theirs=[0, 40, 0],
+    ),
+    "xla_coloc_big": Case(
+        "the larger member is the one that meets b",
+        closed(b("a", 0, 1, 40), b("b", 2, 5, 20), b("c", 3, 4, 50)),
+        70,
+        colocated(("c", "a")),
+        theirs=[0, 50, 0],
+    ),
+    "xla_repack_coloc": Case(
+        "x goes where y can be",
+        closed(b("x", 0, 2, 10), b("y", 10, 20, 10), b("z", 5, 25, 15)),
+        25,
+        colocated(("x", "y")),
+        theirs=[15, 15, 0],
+    ),
+    "xla_repack_coloc_sizes": Case(
+        "members of different sizes, each with neighbours of its own",
+        closed(b("x", 0, 2, 5), b("y", 10, 20, 10), b("u", 9, 11, 2), b("v", 1, 2, 2)),
+        12,
+        colocated(("x", "y")),
+        theirs=[0, 0, 10, 5],
+    ),
+    "X01": Case(
+        "an alias keeps its storage alive: 160 put right onto what left still reads",
+        [b("src", 0, 2, 160), b("left", 1, 4, 160), b("right", 2, 4, 160)],
+        320,
+        colocated(("src", "left")),
+        wrong=160,
+    ),
+    # 5.10: in-place
+    "X02a": Case(
+        "an output takes over its input's bytes",
+        [b("a", 0, 2, 64), b("o", 1, 3, 64)],
+        64,
+        Constraints(in_place=[("a", "o")]),
+        theirs=[0, 0],
+        wrong=128,
+    ),
+    "in place, three in a row": Case(
+        "each is the input of the next",
+        [b("a", 0, 2, 64), b("o", 1, 3, 64), b("p", 2, 4, 32)],
+        64,
+        Constraints(in_place=[("a", "o"), ("o", "p")]),
+    ),
+    "in place, of two inputs": Case(
+        "the output can be in place of one of two, and the other lies beside",
+        [b("a", 0, 2, 64), b("c", 0, 2, 48), b("o", 1, 3, 48)],
+        112,
+        Constraints(in_place=[("a", "o"), ("c", "o")]),
+    ),
+    "in place is a choice": Case(
+        "o is pinned elsewhere, so it is not in place, and both have their bytes",
+        [b("a", 0, 2, 8), b("o", 1, 3, 8, pin=8)],
+        16,
+        Constraints(in_place=[("a", "o")]),
+    ),
+    # Entry 15: neighbours
+    "entry 15": Case(
+        "the inputs of a concatenation lie side by side, and t beside them",
+        [b("x", 0, 3, 32), b("y", 1, 3, 32), b("t", 0, 1, 32)],
+        64,
+        Constraints(relative=[("x", "y", 32)]),
+    ),
+    "entry 15, reordered": Case(
+        "x above y although x is placed first",
+        [b("x", 0, 3, 32), b("y", 1, 3, 32), b("t", 0, 1, 16)],
+        64,
+        Constraints(relative=[("y", "x", 32)]),
+    ),
+    # 5.8: separations and reserved ranges
+    "rp_separation": Case(
+        "never live together, and yet apart",
+        [b("0", 0, 2, 64, alignment=32), b("1", 2, 4, 64, alignment=32)],
+        128,
+        Constraints(apart=[("0", "1")]),
+        wrong=64,
+    ),
+    "rp_strict": Case(
+        "three that are apart two by two",
+        [
+            b(id, *steps, 64, alignment=32)
+            for id, steps in zip("012", [(0, 2), (2, 4), (2, 5)], strict=True)
+        ],
+        192,
+        Constraints(apart=[("0", "1"), ("0", "2")]),
+        wrong=128,
+    ),
+    "rp_reserved": Case(
+        "48 after the first reserved range, 64 on the first multiple of 64 after the second",
+        [b("0", 0, 2, 48, alignment=32), b("1", 0, 2, 64, alignment=64)],
+        192,
+        Constraints(reserved=[(0, 32), (96, 128)]),
+    ),
+    "a chunk that nobody crosses": Case(
+        "two of 40 would fit into 80, but not without crossing 64",
+        [b("a", 0, 2, 40), b("b", 0, 2, 40), b("c", 0, 2, 24)],
+        104,
+        Constraints(chunk=64),
+        everyone=False,
+    ),
+    # 5.7: pins
+    "pins beside a reserved range": Case(
+        "what is pinned stays, and the rest goes around it and the range",
+        [b("f", 0, 4, 8, pin=16), b("a", 0, 4, 16), b("c", 0, 4, 8)],
+        40,
+        Constraints(reserved=[(8, 12)]),
+        everyone=False,
+    ),
+    **{
+        f"{name}, {'exclusive' if live else 'apart'}": graph(sizes, edges, best, why, live=live)
+        for name, (sizes, edges, best, why) in GRAPHS.items()
+        for live in (True, False)
+    },
+}
+
+every_case = pytest.mark.parametrize("case", CASES)
+SMALL = [case for case, expected in CASES.items() if expected.best <= 256]
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_the_best_peak_of_a_case(case: str) -> None:
+    """The number in the table is that of an exhaustive search by definition."""
+    assert optimum(CASES[case].problem) == CASES[case].best
+
+
+@every_case
+def test_every_solver_plans_every_case(case: str, solver: str) -> None:
+    """Valid, not below the best, at it if the solver is exact or the case is easy."""
+    expected = CASES[case]
+    p = plan(expected.rows, solver, constraints=expected.rules)
+    assert_valid(p)
+    assert oracle.broken_rules(p.problem, p.offsets) == set()
+    assert p.lower_bound <= expected.best <= p.peak
+    if solver_class(solver).exact:
+        assert (p.peak, p.status) == (expected.best, "optimal")
+    if expected.everyone and solver != "naive":
+        assert p.peak == expected.best
+    assert p.peak != expected.wrong or solver == "naive"
+
+
+@pytest.mark.parametrize("case", [case for case, it in CASES.items() if it.theirs is not None])
+def test_offsets_of_others_hold(case: str) -> None:
+    """The offsets that the source gives break no rule."""
+    assert_valid(CASES[case].theirs or [], CASES[case].problem)
+
+
+@pytest.mark.parametrize("case", [case for case, it in CASES.items() if it.wrong is not None])
+def test_below_the_best_is_infeasible(case: str, solver: str) -> None:
+    """What does not fit is proven not to, by who can prove; nobody returns it."""
+    expected = CASES[case]
+    if not solver_class(solver).exact:
+        pytest.skip(f"{solver} proves nothing")
+    with pytest.raises(InfeasibleError) as caught:
+        plan(expected.problem, solver, capacity=expected.best - 1)
+    assert caught.value.lower_bound == expected.best
+
+
+def test_offsets_of_a_group() -> None:
+    """Entry 12: two names of one storage have one offset, with any solver, whatever the order."""
+    rules = Constraints(aliases=[("a", "c"), ("c", "e", 8)])
+    rows = [b("a", 0, 2, 64), b("b", 1, 5, 16), b("c", 3, 5, 64), b("e", 4, 6, 8)]
+    for order in (rows, rows[::-1]):
+        p = plan(order, constraints=rules)
+        assert p["a"] == p["c"] == p["e"] - 8
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([b("a", 0, 3, 64), b("o", 1, 3, 64)], "born at step 1, and the other dies at 3"),
+        ([b("a", 0, 2, 64), b("o", 3, 4, 64)], "born at step 3, and the other dies at 2"),
+        ([b("a", 0, 2, 64), b("o", 1, 3, 65)], "it has 65 bytes, the other only 64"),
+    ],
+    ids=["X02b", "too late", "too large"],
+)
+def test_in_place_that_would_be_wrong(rows: list[Buffer], message: str) -> None:
+    """X02b, entry 13: an input that is read again, or is too small, is an error that says so."""
+    with pytest.raises(InvalidProblemError, match=message):
+        plan(rows, constraints=Constraints(in_place=[("a", "o")]))
+    assert plan(rows).peak in (64, 128, 129)
+
+
+def test_a_conflict_graph_is_symmetric() -> None:
+    """usmp_fanout: which side lists a conflict makes no difference to problem or plan."""
+    edges = one_sided("a>bc b>ace c>eabd d>bfce e>cfbd f>def g>f")
+    turned = [(two, one) for one, two in edges]
+    rows = [b(id, i, i + 1, size) for i, (id, size) in enumerate(FANOUT.items())]
+    peaks = {plan(rows, "exact", constraints=Constraints(apart=e)).peak for e in (edges, turned)}
+    assert peaks == {210}
+    with pytest.raises(InfeasibleError):
+        plan(rows, "exact", capacity=190, constraints=Constraints(apart=edges))
+
+
+def test_one_pool_of_ten() -> None:
+    """usmp_nopool: three of 10 that conflict do not fit into 10."""
+    case = graph({"a": 10, "b": 10, "c": 10}, one_sided("a>b b>c c>a"), 30, "", live=False)
+    with pytest.raises(InfeasibleError) as caught:
+        plan(case.problem, capacity=10)
+    assert caught.value.short_by == 20
+
+
+def test_alignment_and_what_is_used() -> None:
+    """5.10, Glow: offsets 0, 10 use 20, then 0, 20 use 40; 65 and 64 at 64 use 192."""
+    for size, offsets, used in ((9, (0, 10), 20), (19, (0, 20), 40)):
+        p = plan([(0, 1, size)] * 2, alignment=10)
+        assert (p.offsets, p.arena_size) == (offsets, used)
+    p = plan([b("65", 0, 1, 65), b("64", 0, 1, 64)], alignment=64, capacity=192)
+    assert (p["65"], p["64"], p.peak) == (0, 128, 192)
+    with pytest.raises(InfeasibleError):
+        plan([(0, 1, 100)], alignment=64, capacity=10)
+
+
+LEFT_OUT = {
+    "om_pin_vector, om_val_vector, 5.12": "lifetimes are intervals, not partial orders",
+    "cadence_pins, om_val_pool_overlap, om_val_memory_size, usmp_mobilenet": "pools come later",
+    "rp_penalty, rp_bad_penalty, rp_relaxed, rp_relax_inactive, rp_secondary": "no soft penalties",
+    "graph-compiler traces, TFLite ArenaPlanner, N2D2": "the source's buffers are not in the data",
+    "doc_plan_wrong": "rows.csv does not have tflm_shim_doc",
+    "5.11": "sizes are numbers",
+}
+
+
+@pytest.mark.parametrize("vectors", LEFT_OUT)
+def test_vectors_that_are_left_out(vectors: str) -> None:
+    """What CONSTRAINTS.md has and this file has not, and why."""
+    pytest.skip(f"{vectors}: {LEFT_OUT[vectors]}")
+
+
+# -- 5.9: what validators must say ----------------------------------------------------------------
+
+GAPS = [b("0", 0, 10, 2, (1, 9)), b("1", 5, 15, 2, (6, 14))]
+THREE = [b("0", 0, 1, 2), b("1", 1, 2, 1), b("2", 1, 2, 1)]
+VELA = closed(b("a", 4, 8, 10000, alignment=16), b("b", 7, 12, 2000, alignment=16))
+ARMNN = [(0, 5, 20), (6, 10, 10), (11, 15, 15), (16, 20, 20), (21, 25, 5)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "offsets", "capacity", "kinds"),
+    [
+        pytest.param(
+            [(0, 1, 2), (1, 3, 1), (2, 4, 1), (3, 5, 1)], [0, 0, 1, 0], 2, [], id="mm_val_good"
+        ),
+        pytest.param(GAPS, [0, 0], 2, [], id="mm_val_gaps"),
+        pytest.param(
+            [b("0", 0, 10, 2, (1, 8)), b("1", 5, 15, 2, (8, 14))], [0, 0], 2, [],
+            id="mm_val_gaps_edge",
+        ),
+        pytest.param(
+            [b("0", 0, 10, 2, (1, 7)), b("1", 5, 15, 2, (8, 14))], [0, 0], 2, ["overlap"],
+            id="mm_val_gap_overlap",
+        ),
+        pytest.param(THREE, [0, 0], 2, ["missing"], id="mm_val_count"),
+        pytest.param(
+            [*THREE[:2], replace(THREE[2], offset=0)][::2], [0, 1], 2, ["moved pin"],
+            id="mm_val_fixed",
+        ),
+        pytest.param(THREE, [0, 0, -1], 2, ["negative"], id="mm_val_neg"),
+        pytest.param(THREE, [0, 0, 2], 2, ["over capacity"], id="mm_val_range"),
+        pytest.param(THREE, [0, 0, 0], 2, ["overlap"], id="mm_val_overlap"),
+        pytest.param(
+            [b("0", 0, 1, 2), b("1", 1, 2, 1, alignment=2)], [0, 1], 2, ["misaligned"],
+            id="mm_val_align",
+        ),
+        pytest.param(VELA, [16, 32], None, ["overlap"], id="vela_val"),
+        pytest.param(VELA, [16, 160000], None, [], id="vela_val_ok"),
+        pytest.param(closed(*(Buffer(*row) for row in ARMNN)), [0] * 5, None, [], id="armnn_val_1"),
+        pytest.param(
+            [(0, 6 * k, size) for k, (_, _, size) in enumerate(ARMNN, 1)], [0] * 5, None,
+            ["overlap"] * 10, id="armnn_val_2",
+        ),
+        pytest.param(
+            [(0, 3, 20), (0, 4, 10), (0, 6, 15), (0, 7, 20), (0, 9, 5)], [0, 21, 37, 58, 79], None,
+            [], id="armnn_val_3",
+        ),
+        pytest.param([(0, 3, 10), (1, 4, 10)], [0, 5], None, ["overlap"], id="armnn misses this"),
+        pytest.param(THREE, [0, 0, None], None, ["missing"], id="om_val_unplaced"),
+    ],
+)  # fmt: skip
+def test_verdicts(rows: Any, offsets: Any, capacity: int | None, kinds: list[str]) -> None:
+    """Each planner's own validator cases get the verdict that its source gives."""
+    assert [v.kind for v in validate(offsets, rows, capacity=capacity)] == kinds
+
+
+def test_two_allocations_of_one_id() -> None:
+    """om_val_dup."""
+    with pytest.raises(InvalidProblemError, match="two buffers have this id"):
+        Problem([b("a", 0, 1, 8), b("a", 1, 2, 8)])
+
+
+@pytest.mark.parametrize("height", [2, 4])
+def test_a_height_must_be_exact(height: int) -> None:
+    """mm_val_height_low and mm_val_height_high: a plan cannot claim another peak than it has."""
+    p = plan([*THREE[:2], replace(THREE[2], offset=2)])
+    assert p.peak == 3
+    with pytest.raises(InvalidPlanError, match=f"claims peak {height}"):
+        Plan.from_dict(p.to_dict() | {"peak": height})
+
+
+# -- the validator --------------------------------------------------------------------------------
+
+CONSTRAINED = problems(max_buffers=6, alignments=True, pins=True, holes=True, constraints=RULES)
+
+
+def verdict(problem: Problem, offsets: Any) -> set[tuple[str, frozenset[int]]]:
+    """Kinds and positions of what `validate` says."""
+    return {(v.kind, frozenset(map(problem.index, v.ids))) for v in validate(offsets, problem)}
+
+
+@examples(200)
+@given(CONSTRAINED, st.data())
+def test_the_validator_agrees_with_the_definition(problem: Problem, data: st.DataObject) -> None:
+    """It finds just the broken rules that the definition does, for any offsets."""
+    n = len(problem)
+    offsets = data.draw(st.lists(st.integers(0, 24), min_size=n, max_size=n))
+    assert verdict(problem, offsets) == oracle.broken_rules(problem, offsets)
+
+
+@examples(100)
+@given(CONSTRAINED, st.data())
+def test_a_fault_in_a_plan_is_found(problem: Problem, data: st.DataObject) -> None:
+    """One buffer of a valid plan is moved: what that breaks is found, and nothing else."""
+    offsets = list(plan(problem, "greedy-by-size").offsets)
+    assert verdict(problem, offsets) == oracle.broken_rules(problem, offsets) == set()
+    i = data.draw(st.integers(0, len(problem) - 1))
+    offsets[i] = max(offsets[i] + data.draw(st.integers(-9, 9)), 0)
+    assert verdict(problem, offsets) == oracle.broken_rules(problem, offsets)
+
+
+X, Y = b("x", 0, 2, 8), b("y", 1, 3, 8)
+
+
+@pytest.mark.parametrize(
+    ("rows", "rules", "good", "bad", "message"),
+    [
+        (
+            [b("x", 0, 4, 8, (1, 3)), b("y", 1, 3, 8)], {}, [0, 0], None, "",
+        ),
+        (
+            [b("x", 0, 4, 8, (1, 3)), b("y", 1, 4, 8)], {}, [0, 8], [0, 0],
+            "overlap: buffers 'x' and 'y' share bytes [0, 8) in steps [3, 4)",
+        ),
+        (
+            [b("x", 0, 4, 8, (1, 4, 0, 2)), b("y", 1, 4, 8)], {}, [0, 2], [0, 1],
+            "overlap: buffers 'x' and 'y' share bytes [1, 2) in steps [1, 4)",
+        ),
+        (
+            [X, b("z", 5, 6, 4)], {"apart": [("x", "z")]}, [0, 8], [0, 6],
+            "not apart: buffers 'x' and 'z' share bytes [6, 8)",
+        ),
+        (
+            [X, Y], {"exclusive": [("x", "y")]}, [0, 3], None, "",
+        ),
+        (
+            [X, Y], {"in_place": [("x", "y")]}, [0, 0], [0, 4],
+            "overlap: buffers 'x' and 'y' share bytes [4, 8) in steps [1, 2)",
+        ),
+        (
+            [X, Y], {"aliases": [("x", "y", 4)]}, [0, 4], [0, 0],
+            "wrong distance: buffer 'y' lies 0 bytes above 'x', not 4",
+        ),
+        (
+            [X, Y], {"relative": [("x", "y", 8)]}, [0, 8], [8, 0],
+            "wrong distance: buffer 'y' lies -8 bytes above 'x', not 8",
+        ),
+        (
+            [X], {"reserved": [(4, 6)]}, [6], [0],
+            "reserved: buffer 'x' uses reserved bytes [4, 6)",
+        ),
+        (
+            [X], {"chunk": 12}, [4], [6],
+            "across a chunk: buffer 'x' lies across a multiple of 12: bytes [6, 14)",
+        ),
+    ],
+)  # fmt: skip
+def test_planted_faults(
+    rows: list[Buffer], rules: dict[str, Any], good: list[int], bad: list[int] | None, message: str
+) -> None:
+    """A fault of each kind is told in words, with its buffers, bytes and steps."""
+    problem = Problem(rows, constraints=Constraints(**rules))
+    assert validate(good, problem) == ()
+    if bad is not None:
+        assert list(map(str, validate(bad, problem))) == [message]
+
+
+# -- constraints that ask for nothing -----------------------------------------------------------
+
+IDLE = {
+    "reserved far above": {"reserved": [(2**40, 2**41)]},
+    "one huge chunk": {"chunk": 2**50},
+}
+
+
+@pytest.mark.parametrize("rules", IDLE.values(), ids=IDLE.keys())
+@pytest.mark.parametrize(
+    "solver", ["linear-scan", "greedy-by-size", "greedy-by-breadth", "best-fit", "strip-packing"]
+)
+def test_a_rule_that_asks_for_nothing(solver: str, rules: dict[str, Any]) -> None:
+    """Solvers that place one by one give the plan that they give without the rule."""
+
+    @examples(50)
+    @given(problems(alignments=True, pins=True))
+    def check(problem: Problem) -> None:
+        ruled = Problem(problem, constraints=Constraints(**rules))
+        assert plan(ruled, solver).offsets == plan(problem, solver).offsets
+
+    check()
+
+
+@examples(50)
+@given(problems(max_buffers=6, alignments=True, pins=True))
+def test_a_hole_that_is_none(problem: Problem) -> None:
+    """A window as large as the buffer changes neither the bound nor what exact finds."""
+    rows = [
+        replace(row, holes=[(row.lower, row.upper, 0, row.size)]) for row in problem if row.size
+    ]
+    plain = Problem([replace(row, holes=()) for row in rows])
+    assert plan(rows, "exact").peak == plan(plain, "exact").peak
+    assert Problem(rows).load == plain.load
+
+
+@examples(50)
+@given(problems(max_buffers=6, alignments=True, pins=True), st.data())
+def test_pairs_that_are_apart_anyway(problem: Problem, data: st.DataObject) -> None:
+    """To say of buffers that are live together that they are apart changes no peak."""
+    conflicts = sorted(oracle.conflicts(problem))
+    chosen = data.draw(st.lists(st.sampled_from(conflicts), unique=True)) if conflicts else []
+    rules = Constraints(apart=[(problem.ids[i], problem.ids[j]) for i, j in chosen])
+    ruled = plan(problem, "exact", constraints=rules)
+    assert ruled.peak == plan(problem, "exact").peak
+
+
+@examples(50)
+@given(CONSTRAINED)
+def test_the_order_of_rules_does_not_matter(problem: Problem) -> None:
+    """Rows of constraints in another order, pairs turned round: one fingerprint, one peak."""
+    rules = problem.constraints
+    turned = Constraints(
+        apart=[(y, x) for x, y in rules.apart[::-1]],
+        exclusive=[(y, x) for x, y in rules.exclusive[::-1]],
+        in_place=rules.in_place[::-1],
+        aliases=[(y, x, -delta) for x, y, delta in rules.aliases[::-1]],
+        relative=[(y, x, -delta) for x, y, delta in rules.relative[::-1]],
+        reserved=rules.reserved[::-1],
+        chunk=rules.chunk,
+    )
+    other = Problem(problem, constraints=turned)
+    assert plan(other, "exact").peak == plan(problem, "exact").peak
+    again = Constraints(**{name: getattr(rules, name) for name in RULES})
+    assert Problem(problem, constraints=again).fingerprint == problem.fingerprint
+
+
+@examples(30)
+@given(CONSTRAINED)
+def test_backwards_in_time(problem: Problem) -> None:
+    """Time reversed, holes too, the optimum is the same (in-place pairs have a direction)."""
+    rules = {name: getattr(problem.constraints, name) for name in RULES if name != "in_place"}
+    forwards = Problem(problem, constraints=Constraints(**rules))
+    rows = [
+        replace(
+            row,
+            lower=-row.upper,
+            upper=-row.lower,
+            holes=[(-z, -a, *window) for a, z, *window in row.holes[::-1]],
+        )
+        for row in forwards
+    ]
+    backwards = Problem(rows, constraints=forwards.constraints)
+    assert plan(backwards, "exact").peak == plan(forwards, "exact").peak
+
+
+def test_bounds_know_a_clique_without_a_step() -> None:
+    """Three that meet two by two, no three at one step, need all three: more than the load."""
+    rows = [b("a", 1, 6, 4, (2, 5)), b("b", 1, 4, 3), b("c", 3, 6, 2)]
+    p = plan(rows, "greedy-by-size")
+    assert (p.problem.load, p.lower_bound, p.peak, p.status) == (7, 9, 9, "optimal")
+    assert (p.bound_witness.kind, set(p.bound_witness.ids)) == ("clique", {"a", "b", "c"})
+
+
+def test_columns_of_holes() -> None:
+    """Holes as an array of columns are those of the buffers."""
+    rows = np.array([[0, 1, 3, 0, 0], [1, 2, 4, 1, 5]])
+    problem = Problem.from_columns([0, 0], [5, 5], [8, 8], holes=rows)
+    assert problem == Problem(
+        [Buffer(0, 5, 8, holes=[(1, 3)]), Buffer(0, 5, 8, holes=[(2, 4, 1, 5)])]
+    )
