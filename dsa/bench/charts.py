@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Axis", "Look", "Series", "chart", "legend"]
+__all__ = ["Axis", "Look", "Series", "chart", "sample"]
 
 Point = tuple[float, float]
 
@@ -181,11 +181,9 @@ def _mark(look: Look, x: float, y: float) -> str:
     return f'<circle cx="{x:g}" cy="{y:g}" r="5.5"/>'
 
 
-def legend(looks: Sequence[Look]) -> str:
-    """Names beside samples of their lines."""
-    entries = (
-        f'<li><svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
-        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.label)}</li>'
-        for look in looks
+def sample(look: Look) -> str:
+    """A solver's name beside a piece of its line."""
+    return (
+        f'<svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
+        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.label)}'
     )
-    return f'<ul class="legend">{"".join(entries)}</ul>'

@@ -75,25 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=run)
         return sub
 
-    add = command("run", _run, "Run solvers on instances; print a table.").add_argument
-    add("instances", nargs="*", default=["small"], metavar="INSTANCE")
-    add("-s", "--solver", action="append", metavar="SOLVER", help="may be repeated")
-    add("--time-limit", type=float, default=2.0, metavar="SECONDS", help="of each run; default: 2")
-    add("--grace", type=float, metavar="SECONDS", help="beyond the limit, until a run is killed")
-    add("--memory", type=float, metavar="GIB", help="that a run may take")
-    add(
-        "--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1, where a solver has one"
-    )
-    add("--repeats", type=int, default=1, metavar="N", help="of each run, for its times")
-    add("-j", "--jobs", type=int, default=1, metavar="N", help="runs at once; default: 1")
-    add(
-        "-o",
-        "--output",
-        metavar="RECORDS",
-        help="a line of JSON for each run; runs that are there already are not made again",
-    )
-    add("--plans", type=Path, metavar="FOLDER", help="keep best and worst plans, for a report")
-    add("--improve", action="store_true", help="enter what is news into the registry")
+    _describe_run(command("run", _run, "Run solvers on instances; print a table."))
 
     add = command("report", _report, "Make a table or a page of records.").add_argument
     add("records", nargs="+", type=Path, metavar="RECORDS")
@@ -119,6 +101,28 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=_elsewhere, module=f"dsa.bench.{name}")
         sub.add_argument("arguments", nargs="*")
     return parser
+
+
+def _describe_run(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("instances", nargs="*", default=["small"], metavar="INSTANCE")
+    add("-s", "--solver", action="append", metavar="SOLVER", help="may be repeated")
+    add("--time-limit", type=float, default=2.0, metavar="SECONDS", help="of each run; default: 2")
+    add("--grace", type=float, metavar="SECONDS", help="beyond the limit, until a run is killed")
+    add("--memory", type=float, metavar="GIB", help="that a run may take")
+    add(
+        "--seeds", type=int, default=1, metavar="N", help="seeds 0 to N - 1, where a solver has one"
+    )
+    add("--repeats", type=int, default=1, metavar="N", help="of each run, for its times")
+    add("-j", "--jobs", type=int, default=1, metavar="N", help="runs at once; default: 1")
+    add(
+        "-o",
+        "--output",
+        metavar="RECORDS",
+        help="a line of JSON for each run; runs that are there already are not made again",
+    )
+    add("--plans", type=Path, metavar="FOLDER", help="keep best and worst plans, for a report")
+    add("--improve", action="store_true", help="enter what is news into the registry")
 
 
 def _elsewhere(options: argparse.Namespace) -> int:

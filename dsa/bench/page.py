@@ -6,12 +6,11 @@ Plans, if there are any, are drawn as well.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from itertools import groupby
 from pathlib import Path
 
-from dsa.bench.charts import Axis, Look, Point, Series, chart, legend
+from dsa.bench.charts import Axis, Look, Point, Series, chart, sample
 from dsa.bench.peers import PEERS
 from dsa.bench.records import STATUSES, Record
 from dsa.bench.report import Group, grouped, losses, origin
@@ -111,7 +110,7 @@ def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str
         gaps = [group.ratio - 1 for group in mine if group.planned]
         share = len(mine) / 100
         rows.append(
-            f'<tr><th scope="row">{_sample(look)}</th>'
+            f'<tr><th scope="row">{sample(look)}</th>'
             f"<td>{sum(gap == 0 for gap in gaps) / share:.0f} %</td>"
             f"<td>{sum(gap < NEAR - 1 for gap in gaps) / share:.0f} %</td>"
             f"<td>{len(mine) - len(gaps) or ''}</td>"
@@ -129,7 +128,8 @@ def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str
 
 def _charts(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str]:
     yield "<h2>Quality and time</h2>"
-    yield legend(list(looks.values()))
+    names = "".join(f"<li>{sample(look)}</li>" for look in looks.values())
+    yield f'<ul class="legend">{names}</ul>'
     yield '<div class="charts">'
     yield _figure(
         "How often a solver comes how near to the bound. Higher is better; at the left edge stands "
@@ -319,10 +319,10 @@ def _pictures(plans: Mapping[str, Plan]) -> Iterator[str]:
 
 
 def _by_solver(groups: Iterable[Group]) -> Iterator[tuple[str, list[Group]]]:
-    key: Callable[[Group], str] = lambda group: group.solver  # noqa: E731
-    order = list(dict.fromkeys(map(key, groups := list(groups))))
-    for name, mine in groupby(sorted(groups, key=lambda g: order.index(g.solver)), key):
-        yield name, list(mine)
+    by_solver: dict[str, list[Group]] = {}
+    for group in groups:
+        by_solver.setdefault(group.solver, []).append(group)
+    yield from by_solver.items()
 
 
 def _median(values: Iterable[float]) -> float:
@@ -340,13 +340,6 @@ def _per_cent(gap: float) -> str:
 
 def _seconds(seconds: float) -> str:
     return "" if math.isnan(seconds) else f"{seconds:.3f}" if seconds < 1 else f"{seconds:.1f}"
-
-
-def _sample(look: Look) -> str:
-    return (
-        f'<svg viewBox="0 0 28 10" width="28" height="10" aria-hidden="true">'
-        f'<path class="line {look.classes}" d="M1 5H27"/></svg>{escape(look.label)}'
-    )
 
 
 def _figure(words: str, drawn: str) -> str:

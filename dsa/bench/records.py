@@ -167,7 +167,13 @@ def _record(line: str, where: str) -> Record:
 
 
 def append(path: str | PathLike[str], records: Iterable[Record]) -> Iterator[Record]:
-    """Write each record to the end of a file as it comes, and hand it on."""
+    """Write each record to the end of a file as it comes, and hand it on.
+
+    A last line that was cut off is taken away.
+    """
+    if Path(path).exists():
+        text = Path(path).read_text("utf-8")
+        Path(path).write_text(text[: text.rfind("\n") + 1], "utf-8")
     with open(path, "a", encoding="utf-8") as file:
         for record in records:
             file.write(record.line + "\n")
