@@ -32,7 +32,7 @@ LEVELS = [
     {"dsa.gate", "dsa.constraints", "dsa.bodies", "dsa.problem"},
     {
         *("dsa.validation", "dsa.proof", "dsa.bounds", "dsa.cliques", "dsa.presolve"),
-        *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes"),
+        *("dsa.kernels", "dsa.result", "dsa.budget", "dsa.lifetimes", "dsa.periodic"),
     },
     {"dsa.solvers"},
     {"dsa.planner", "dsa.many", "dsa.pools", "dsa.joint", "dsa.remedies", "dsa.explain", "dsa.slots"},

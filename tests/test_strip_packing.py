@@ -104,7 +104,7 @@ def test_options_are_checked() -> None:
     """Counts are whole numbers; there is at least one worker."""
     for wrong in ({"moves": -1}, {"moves": 1.5}, {"workers": -1}, {"restarts": True}):
         with pytest.raises(ValueError, match="must be a whole number"):
-            StripPacking(**wrong)  # type: ignore[arg-type]
+            StripPacking(**wrong)
     with pytest.raises(ValueError, match="at least one worker"):
         StripPacking(workers=0)
 
