@@ -117,6 +117,7 @@ class Options(NamedTuple):
     capacity: int
     shift: int  # brings the capacity below 2**30, for keys that hold two numbers
     rule: int
+    undone: int  # decisions that may be undone before the search is given up
     one_machine: bool
     components: bool
     backjumping: bool
@@ -139,8 +140,9 @@ def search(
     Returns
     -------
     int
-        FOUND: the column `offset` is a plan. REFUTED: there is none. PAUSED: the nodes are used up.
-        FULL: trail, frames, children or log need more room before the search can go on.
+        FOUND: the column `offset` is a plan. REFUTED: there is none. PAUSED: the nodes are used
+        up, or as many decisions as may be are undone. FULL: trail, frames, children or log need
+        more room before the search can go on.
     """
     register = base.register
     sections, count = base.section_count, base.buffer_count
@@ -155,7 +157,8 @@ def search(
     while True:
         depth = memory[register + DEPTH]
         if mode == DESCEND:
-            if memory[register + NODES] >= stop:
+            opened = memory[register + NODES]
+            if opened >= stop or opened - depth >= options.undone:
                 return PAUSED
             if (
                 memory[register + TRAIL] + 7 * sections + 2 * count > base.trail_room

@@ -56,7 +56,7 @@ class Auto(Solver):
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         if budget.time_limit is None:
             budget = budget.limited(self.seconds)
-        filled = StripPacking(restarts=0)(problem, budget)
+        filled = StripPacking(restarts=0, moves=0)(problem, budget)
         offsets = np.array(filled.offsets)
         stats = {"found_by": "strip-packing", **filled.stats}
         reached = filled.peak(problem)

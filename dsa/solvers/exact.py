@@ -12,7 +12,7 @@ import numpy as np
 from dsa.bounds import Reachable, lower_bound
 from dsa.budget import Budget, check_seconds
 from dsa.kernels import compiled
-from dsa.kernels.search import FOUND, HITS, PAUSED, RECORDED, REFUTED, search
+from dsa.kernels.search import FOUND, HITS, INFINITY, PAUSED, RECORDED, REFUTED, search
 from dsa.kernels.searcher import HELPERS, Searcher
 from dsa.problem import IntArray, Problem
 from dsa.proof import Proof
@@ -149,7 +149,7 @@ class Exact(Solver):
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         if budget.time_limit is None and self.nodes is None:
             budget = budget.limited(self.seconds)
-        start = StripPacking(restarts=0)(problem, budget)
+        start = StripPacking(restarts=0, moves=0)(problem, budget)
         return self.improve(problem, budget, np.asarray(start.offsets))
 
     def improve(self, problem: Problem, budget: Budget, offsets: IntArray) -> Solution:
@@ -196,6 +196,7 @@ class Minimiser:
 
     SHAKE = 0.03  # standard deviation of a shaken rank, as a part of all ranks
     PATIENCE = 10  # starts before cores are tried
+    HALVINGS = 5  # the shortest step down: the gap halved so many times
     SLICE = 0.05  # seconds between two looks at the clock
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
@@ -213,7 +214,8 @@ class Minimiser:
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
-        self._share = 2  # the next capacity above the bound: this part of the gap
+        self._halvings = 1  # of the gap: so far below the peak is the next capacity above the bound
+        self._random = np.random.default_rng(options.seed)
 
     def _searcher(self, problem: Problem) -> Searcher:
         names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
@@ -231,6 +233,7 @@ class Minimiser:
                 decided = self._decide(0, self._least(), rank, rule, nodes)
                 if not self._finished():
                     decided = self._improve(rank, rule, nodes) or decided
+            self._dive(rank, rule, nodes)
             if self._finished():
                 break
         return Solution(self.offsets, self.bound, self._stats, self.proof)
@@ -242,7 +245,6 @@ class Minimiser:
         mostly found by them; a refutation may need more.
         """
         problem, options = self._problem, self._options
-        random = np.random.default_rng(options.seed)
         n = len(problem)
         fixed = [sort_by(problem, *ORDERS[name](problem)) for name in options.orders]
         orders, rules = [*fixed, *[None] * options.guided], options.rules
@@ -255,42 +257,73 @@ class Minimiser:
             rank = np.empty(n, np.int64)
             rank[order] = np.arange(n)
             if start >= len(orders) * len(rules):
-                shaken = rank + random.normal(0, self.SHAKE * n, n)
-                rank[np.argsort(shaken, kind="stable")] = np.arange(n)
+                rank = self._shaken(rank)
             yield rank, RULES[rule], int(1.5 * n * _luby(start + 1)) + 100
+
+    def _shaken(self, rank: IntArray) -> IntArray:
+        n = len(rank)
+        shaken = np.empty_like(rank)
+        order = np.argsort(rank + self._random.normal(0, self.SHAKE * n, n), kind="stable")
+        shaken[order] = np.arange(n)
+        return shaken
 
     def _least(self) -> int:
         """The lowest peak that is of use: the bound, or the target where that is higher."""
         return max(self.bound, min(self._budget.target, self.peak - 1))
 
-    def _improve(self, rank: IntArray, rule: int, nodes: int) -> bool:
-        """Look for a plan between the bound and the peak, nearer the peak after each time-out.
+    def _between(self) -> int:
+        """A capacity between the bound and the peak: down by half the gap, a quarter, and so on.
 
-        While the peak is over the problem's capacity, look for one that is not.
+        While the peak is over the problem's capacity, that.
         """
-        gap = self.peak - self.bound
-        if gap < self._share:
-            self._share = 2
-        capacity, limit = self.peak - max(gap // self._share, 1), self._problem.capacity
+        limit, gap = self._problem.capacity, self.peak - self.bound
         if limit is not None and self.bound < limit < self.peak:
-            capacity = limit
+            return limit
+        return self.peak - max(gap >> self._halvings, 1)
+
+    def _improve(self, rank: IntArray, rule: int, nodes: int, undone: int = INFINITY) -> bool:
+        """Look for a plan between the bound and the peak; whether it is known if there is one.
+
+        How low one can get is not known beforehand: after each time-out the next step down is
+        half as long, and after the shortest as long as can be again.
+        """
+        capacity = self._between()
         if capacity == self._least():
             return False
-        decided = self._decide(1, capacity, rank, rule, nodes)
-        self._share = max(self._share // 2, 2) if decided else 2 * self._share
+        decided = self._decide(1, capacity, rank, rule, nodes, undone)
+        self._halvings = 1 if decided else self._halvings % self.HALVINGS + 1
         return decided
 
-    def _decide(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> bool:
+    def _dive(self, rank: IntArray, rule: int, nodes: int) -> None:
+        """Look for lower plans by as many short searches as the nodes are enough for.
+
+        A plan above the bound is mostly found with few decisions undone, or not by this rank.
+        """
+        undone, end = len(rank) // 4 + 20, self._nodes + nodes
+        while self._nodes < end and not self._finished() and self._between() > self._least():
+            self._improve(self._shaken(rank), rule, nodes, undone)
+
+    def _decide(
+        self,
+        which: int,
+        capacity: int,
+        rank: IntArray,
+        rule: int,
+        nodes: int,
+        undone: int = INFINITY,
+    ) -> bool:
         """Whether it was found out if there is a plan within a capacity; peak or bound say so."""
-        status = self._search(which, capacity, rank, rule, nodes)
+        status = self._search(which, capacity, rank, rule, nodes, undone)
         if status == REFUTED:
             self.bound = min(self._reachable.above(capacity), self.peak)
             self._stats["refuted"] += 1
         return status != PAUSED
 
-    def _search(self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int) -> int:
+    def _search(
+        self, which: int, capacity: int, rank: IntArray, rule: int, nodes: int, undone: int
+    ) -> int:
         searcher = self._searchers[which]
-        searcher.begin(rank, capacity=capacity, rule=rule)
+        searcher.begin(rank, capacity=capacity, rule=rule, undone=undone)
         status = self._run(searcher, nodes)
         if status == FOUND:
             self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
@@ -301,7 +334,12 @@ class Minimiser:
 
     def _run(self, searcher: Searcher, nodes: int) -> int:
         status = PAUSED
-        while status == PAUSED and searcher.nodes < nodes and not self._out_of_budget():
+        while (
+            status == PAUSED
+            and searcher.nodes < nodes
+            and not searcher.given_up
+            and not self._out_of_budget()
+        ):
             step = min(nodes - searcher.nodes, self._nodes_left(), self._step)
             before, began = searcher.nodes, self._budget.seconds()
             status = searcher.run(step, compile=self._compile)

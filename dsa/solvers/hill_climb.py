@@ -61,7 +61,7 @@ class HillClimb(Solver):
         check_counts(self, "iterations", "seed")
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
-        best = np.asarray(StripPacking(restarts=0)(problem, budget).offsets)
+        best = np.asarray(StripPacking(restarts=0, moves=0)(problem, budget).offsets)
         order, lowest = best.argsort(kind="stable"), peak(problem, best)
         iterations = self.iterations
         if iterations is None:
