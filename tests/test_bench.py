@@ -18,7 +18,7 @@ from dsa.bench.cli import main, solver_named
 from dsa.bench.gate import changes
 from dsa.bench.instances import Instance, find
 from dsa.bench.records import Record, read
-from dsa.bench.report import agreed
+from dsa.bench.report import agreed, duels, grouped, losses
 from dsa.bench.runner import Limits, plan_runs, run
 from dsa.budget import Budget
 from dsa.errors import DsaError, FileFormatError, InvalidProblemError, UnsupportedError
@@ -435,3 +435,26 @@ def test_list_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
     out = capsys.readouterr().out
     assert "| packing | A full rectangle" in out
     assert "| minimalloc | needs :path=PROGRAM |" in out
+
+
+def test_duels_count_where_auto_is_lower_the_same_and_higher() -> None:
+    """Instance by instance, where both have a plan."""
+    runs = {"a": (8, 9), "b": (8, 8), "c": (9, 8), "d": (8, None)}
+    made = [
+        Record(name, name, 1, 8, solver, status="feasible" if peak else "none", peak=peak, bound=8)
+        for name, peaks in runs.items()
+        for solver, peak in zip(("auto", "naive"), peaks, strict=True)
+    ]
+    assert duels(grouped(made)) == {"auto": (0, 4, 0), "naive": (1, 1, 1)}
+
+
+def test_losses_are_where_a_peer_is_better_than_auto() -> None:
+    """In peak, or much sooner at the same peak."""
+    runs = {"a": (9, 1.0, 8, 1.0), "b": (8, 1.0, 8, 0.3), "c": (8, 1.0, 8, 0.9), "d": (8, 1, 9, 0)}
+    made = []
+    for name, (ours, our_cpu, theirs, their_cpu) in runs.items():
+        common = {"status": "feasible", "bound": 8}
+        made.append(Record(name, name, 1, 8, "auto", peak=ours, cpu=our_cpu, **common))  # type: ignore[arg-type]
+        made.append(Record(name, name, 1, 8, "vela", peak=theirs, cpu=their_cpu, **common))  # type: ignore[arg-type]
+    found = losses(grouped(made), lambda name: name == "vela")
+    assert [loss.instance for loss in found] == ["a", "b"]

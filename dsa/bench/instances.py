@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
@@ -148,8 +149,10 @@ def _folder(folder: Path) -> Iterator[Instance]:
 
 
 def _file_name(file: Path) -> str:
-    """With its folder, without what follows the first dot: ``minimalloc/A``."""
-    return f"{file.resolve().parent.name}/{file.name.partition('.')[0]}"
+    """With its folder; a capacity at the end is left out: ``A.1048576.csv`` is ``minimalloc/A``."""
+    name = file.name.lower().removesuffix(".gz")
+    stem = file.name[: name.rfind(".")]
+    return f"{file.resolve().parent.name}/{re.sub(r'[.][0-9]+$', '', stem)}"
 
 
 @cache

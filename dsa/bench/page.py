@@ -13,7 +13,7 @@ from pathlib import Path
 from dsa.bench.charts import Axis, Look, Point, Series, chart, sample
 from dsa.bench.peers import PEERS
 from dsa.bench.records import STATUSES, Record
-from dsa.bench.report import Group, grouped, losses, origin
+from dsa.bench.report import Group, duels, grouped, losses, origin
 from dsa.draw import svg
 from dsa.result import Plan
 
@@ -104,6 +104,9 @@ def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str
         "worst gap",
         "median cpu s",
     ]
+    duel = duels(groups)
+    if duel:
+        head.append("auto lower / same / higher")
     rows = []
     for name, look in looks.items():
         mine = [group for group in groups if group.solver == name]
@@ -116,13 +119,15 @@ def _summary(groups: Sequence[Group], looks: Mapping[str, Look]) -> Iterator[str
             f"<td>{len(mine) - len(gaps) or ''}</td>"
             f"<td>{_per_cent(sum(gaps) / len(gaps)) if gaps else ''}</td>"
             f"<td>{_per_cent(max(gaps)) if gaps else ''}</td>"
-            f"<td>{_seconds(_median(group.cpu for group in mine if group.planned))}</td></tr>"
+            f"<td>{_seconds(_median(group.cpu for group in mine if group.planned))}</td>"
+            + (f"<td>{' / '.join(map(str, duel[name]))}</td></tr>" if duel else "</tr>")
         )
     yield _scrolling(head, rows)
     yield (
         '<p class="note">Gaps are of the plans that there are; <em>no plan</em> counts what was '
         "refused, ended without one or was no valid one. Seconds are cpu time of all threads, for "
-        "other programs may use the machine, too. Dashed: not ours.</p>"
+        "other programs may use the machine, too. The last column compares the peak of "
+        "<em>auto</em> with the solver's, where both have a plan. Dashed: not ours.</p>"
     )
 
 

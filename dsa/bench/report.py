@@ -10,7 +10,17 @@ from statistics import fmean, median, median_high
 from dsa.bench.records import Record
 from dsa.errors import DsaError
 
-__all__ = ["Group", "Loss", "best_ratios", "grouped", "losses", "markdown", "origin", "table"]
+__all__ = [
+    "Group",
+    "Loss",
+    "best_ratios",
+    "duels",
+    "grouped",
+    "losses",
+    "markdown",
+    "origin",
+    "table",
+]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -156,6 +166,20 @@ def losses(groups: Sequence[Group], is_peer: Callable[[str], bool]) -> list[Loss
     return found
 
 
+def duels(groups: Sequence[Group]) -> dict[str, tuple[int, int, int]]:
+    """For each solver: on how many instances the peak of `auto` is lower, the same, higher.
+
+    Only where both have a plan; empty without runs of `auto`.
+    """
+    ours = {g.instance: g.ratio for g in groups if g.solver == "auto" and g.planned}
+    counts = {g.solver: [0, 0, 0] for g in groups} if ours else {}
+    for group in groups:
+        if group.planned and group.instance in ours:
+            own = ours[group.instance]
+            counts[group.solver][1 + (own > group.ratio) - (own < group.ratio)] += 1
+    return {name: (lower, same, higher) for name, (lower, same, higher) in counts.items()}
+
+
 def markdown(records: Sequence[Record]) -> str:
     """The records as Markdown: one solver in full, several side by side."""
     if not records:
@@ -215,6 +239,9 @@ def _cell(group: Group, best: float) -> str:
 
 def _totals(records: Sequence[Record], names: Sequence[str]) -> str:
     head = ["solver", "optimal", "valid", "runs", "mean ratio", "worst ratio", "cpu s", "MiB"]
+    duel = duels(grouped(records))
+    if duel:
+        head.append("auto lower / same / higher")
     rows = []
     for name in names:
         groups = [group for group in grouped(records) if group.solver == name]
@@ -229,6 +256,7 @@ def _totals(records: Sequence[Record], names: Sequence[str]) -> str:
                 f"{max(ratios):.4f}" if ratios else "-",
                 f"{sum(group.cpu for group in groups):.1f}",
                 f"{max(group.memory for group in groups) / 2**20:.0f}",
+                *([" / ".join(map(str, duel[name]))] if duel else []),
             ]
         )
     return table(head, rows)
