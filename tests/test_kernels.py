@@ -16,14 +16,14 @@ from dsa.kernels import compiled, gaps, placement
 from dsa.kernels import skyline as filling
 from dsa.kernels.compiled import Kernel
 from dsa.kernels.gaps import UNPLACED
-from dsa.kernels.placement import Fit, Placement, place, place_again
+from dsa.kernels.placement import Fit, Placement, place, place_again, stack
 from dsa.kernels.skyline import skyline
 from dsa.problem import IntArray
 from dsa.testing import assert_valid, orders, problems
 from tests import oracle
 from tests.shared import examples
 
-KERNELS = [filling.FILL, gaps.FILL, validation.SWEEP]
+KERNELS = [filling.FILL, gaps.FILL, gaps.STACK, validation.SWEEP]
 
 
 @pytest.fixture(params=["as it is", "compiled"])
@@ -89,6 +89,27 @@ def test_a_full_pool_is_enlarged(fit: Fit, alignment: int, monkeypatch: pytest.M
     problem = many(1, 700, alignment=np.full(700, alignment))
     order = np.random.default_rng(2).permutation(700)
     assert place(problem, order, fit).tolist() == look_along(problem, order, fit).tolist()
+
+
+@pytest.mark.usefixtures("mode")
+def test_plans_are_pushed_down_alike() -> None:
+    """By a tree of tops as by slices of sections, with alignments and pins; nothing rises."""
+
+    @examples(60)
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        problem = data.draw(problems(alignments=True, pins=True, huge=True))
+        some = place(problem, data.draw(orders(problem)))
+        stacked = []
+        for long in (-1, placement.LONG):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(placement, "LONG", long)
+                stacked.append(stack(problem, some).tolist())
+        assert stacked[0] == stacked[1]
+        assert (np.array(stacked[0]) <= some).all()
+        assert_valid(stacked[0], problem)
+
+    check()
 
 
 @pytest.mark.usefixtures("mode")

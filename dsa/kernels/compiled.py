@@ -6,6 +6,7 @@ It runs as it is on lists, and compiled on arrays, with equal results.
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cache
@@ -74,8 +75,11 @@ class Kernel:
 
 @cache
 def available() -> bool:
-    """Whether numba is installed; it is not imported to find out."""
-    return find_spec("numba") is not None
+    """Whether numba is installed, and not switched off by ``NUMBA_DISABLE_JIT=1``.
+
+    It is not imported to find out.
+    """
+    return find_spec("numba") is not None and os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 
 
 @cache

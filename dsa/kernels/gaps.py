@@ -27,9 +27,9 @@ import numpy as np
 from dsa.kernels.compiled import Kernel
 from dsa.problem import IntArray, Problem
 
-__all__ = ["fill_gaps"]
+__all__ = ["fill_gaps", "nodes", "stack_all"]
 
-SECONDS = 1e-4  # that a buffer takes uncompiled
+SECONDS, STACK_SECONDS = 1e-4, 2e-5  # that a buffer takes uncompiled
 UNPLACED = -1
 UNUSED = -1  # room of a list that nobody will ask for
 TOP = (1 << 63) - 1
@@ -102,14 +102,14 @@ def _fill(
     leaves = within // 2
     if not register[1]:
         for i in order:
-            inners, outers = _nodes(start[i], stop[i], leaves, inner, outer)
+            inners, outers = nodes(start[i], stop[i], leaves, inner, outer)
             for k in range(inners):
                 room[within + inner[k]] = 0
             for k in range(outers):
                 room[outer[k]] = 0
     while register[0] < len(order):
         i = order[register[0]]
-        inners, outers = _nodes(start[i], stop[i], leaves, inner, outer)
+        inners, outers = nodes(start[i], stop[i], leaves, inner, outer)
         if offsets[i] < 0:
             asked = 0
             for k in range(inners + outers):
@@ -130,7 +130,7 @@ def _fill(
     return True
 
 
-def _nodes(
+def nodes(
     first: int,
     last: int,
     leaves: int,
@@ -250,4 +250,62 @@ def _block(
     return True
 
 
-FILL = Kernel(_fill, _nodes, _find, _block)
+def stack_all(problem: Problem, order: IntArray, pin: IntArray) -> IntArray:
+    """Offsets when the buffers of an order are put onto what lies under them: O(log n) for each.
+
+    Parameters
+    ----------
+    problem, order
+        Buffers that have a size; none ends lower than one before it that is live with it.
+    pin
+        Where they are; -1 for those to be placed.
+
+    Examples
+    --------
+    >>> problem = Problem([(0, 2, 4), (1, 3, 4)])
+    >>> stack_all(problem, np.array([1, 0]), np.full(2, UNPLACED)).tolist()
+    [4, 0]
+    """
+    sections = problem.sections
+    leaves = 1 << (len(sections) + 1).bit_length()
+    run, columns = STACK.ready_for(
+        STACK_SECONDS * len(order),
+        *(sections.start, sections.stop, problem.size, problem.alignment, order),
+        *(np.zeros((2, 2 * leaves), np.int64), np.zeros((2, 2 * DEPTH), np.int64), pin),
+    )
+    run(*columns)
+    return np.asarray(columns[-1], np.int64)
+
+
+def _stack(
+    start: Sequence[int],
+    stop: Sequence[int],
+    size: Sequence[int],
+    alignment: Sequence[int],
+    order: Sequence[int],
+    tops: Sequence[MutableSequence[int]],
+    scratch: Sequence[MutableSequence[int]],
+    offsets: MutableSequence[int],
+) -> None:
+    """As lists of ranges do for gaps, so here do tops: across a node, and highest within it."""
+    across, within = tops[0], tops[1]
+    inner, outer = scratch[0], scratch[1]
+    leaves = len(across) // 2
+    for i in order:
+        inners, outers = nodes(start[i], stop[i], leaves, inner, outer)
+        if offsets[i] < 0:
+            top = 0
+            for k in range(inners):
+                top = max(top, within[inner[k]])
+            for k in range(outers):
+                top = max(top, across[outer[k]])
+            offsets[i] = -(-top // alignment[i]) * alignment[i]
+        end = offsets[i] + size[i]
+        for k in range(inners):
+            across[inner[k]] = within[inner[k]] = end
+        for k in range(outers):
+            within[outer[k]] = max(within[outer[k]], end)
+
+
+FILL = Kernel(_fill, nodes, _find, _block)
+STACK = Kernel(_stack, nodes)

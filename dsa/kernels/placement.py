@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dsa.kernels.gaps import FILL, UNPLACED, fill_gaps
+from dsa.kernels.gaps import FILL, UNPLACED, fill_gaps, stack_all
 from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
@@ -18,6 +18,7 @@ __all__ = ["Fit", "Placement", "place", "place_again", "stack"]
 
 Fit: TypeAlias = Literal["first", "best"]
 
+LONG = 10_000  # sections that a buffer covers on average, from which slices cost more than a tree
 FEW = 4096  # buffers up to which it is quicker, uncompiled, to look along all that is placed
 
 
@@ -154,7 +155,7 @@ def stack(problem: Problem, offsets: IntArray) -> IntArray:
 
     Takes the offsets of a valid plan, perhaps of the same buffers among others, and never raises
     one: by induction nothing under a buffer is higher than before, and where it was was aligned.
-    Pinned buffers stay. O(n log n + sum of the sections covered), in slices of columns.
+    Pinned buffers stay. O(n log n): in slices of columns, unless those are long.
 
     Examples
     --------
@@ -165,13 +166,17 @@ def stack(problem: Problem, offsets: IntArray) -> IntArray:
     if problem.constrained:
         return np.array(offsets)  # under a hole nothing need be lower than before
     sections = problem.sections
+    solid = problem.size > 0
+    order = offsets.argsort(kind="stable")
+    order = order[solid[order]]
+    if int((sections.stop - sections.start).sum()) > LONG * len(order):
+        pin = np.where(solid, problem.pin, np.maximum(problem.pin, 0))
+        return stack_all(problem, order, pin)
     top = np.zeros(len(sections), np.int64)
     stacked = np.maximum(problem.pin, 0)
     start, stop = sections.start.tolist(), sections.stop.tolist()
     size, alignment, pin = problem.size.tolist(), problem.alignment.tolist(), problem.pin.tolist()
-    for i in offsets.argsort(kind="stable").tolist():
-        if not size[i]:
-            continue
+    for i in order.tolist():
         covered = slice(start[i], stop[i])
         if pin[i] == FREE:
             stacked[i] = -(-int(top[covered].max()) // alignment[i]) * alignment[i]
