@@ -199,6 +199,18 @@ def test_the_readme_lists_every_solver() -> None:
     assert [row for row in rows(README) if row[0] in solvers.names()] == expected
 
 
+def test_the_table_of_features_is_what_solvers_say() -> None:
+    """Which solver honours what, on the page that helps to choose one, is what each supports."""
+    expected = [["solver", *solvers.FEATURES]]
+    for name in solvers.names():
+        supports = solvers.solver_class(name).supports
+        row = ["yes" if feature in supports else "no" for feature in solvers.FEATURES]
+        expected.append([name, *row])
+    page = DOCS / "how-to" / "choose-a-solver.md"
+    wide = [row for row in rows(page) if len(row) == len(expected[0]) and row[0] != "---"]
+    assert wide == expected
+
+
 @pytest.mark.parametrize("name", solvers.names())
 def test_a_solvers_page_lists_its_options(name: str) -> None:
     """The page that the README links a solver to has each of its options, with the default."""
