@@ -640,7 +640,7 @@ def _constrained_examples() -> dict[str, Problem]:
         "all at once": (
             [
                 replace(x, alignment=2),
-                replace(y, holes=[(2, 3, 1, 3)]),
+                replace(y, holes=((2, 3, 1, 3),)),
                 z,
                 replace(branches[0], offset=12),
                 *branches[1:],
