@@ -651,3 +651,15 @@ def test_drawing_imports_no_matplotlib() -> None:
     """Only `figure` imports Matplotlib."""
     code = "import sys, dsa.draw; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_of_a_crowd_a_sample_is_drawn() -> None:
+    """Of more buffers than can be seen those are drawn that cover the middle of a pixel."""
+    n = 30_000
+    steps = np.arange(n)
+    problem = Problem.from_columns(steps, steps + 2, [8] * n)
+    p = Plan(problem, 8 * (steps % 2), lower_bound(problem), "given")
+    drawn = draw.svg(p)
+    assert 0 < drawn.count("<rect") < 2 * 960
+    assert max(map(len, drawn.splitlines())) < 100 * 960  # the load, one change a pixel at most
+    assert draw.svg(p, width=4000).count("<rect") > drawn.count("<rect")

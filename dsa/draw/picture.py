@@ -13,9 +13,11 @@ from dsa.problem import IntArray
 from dsa.result import Plan
 from dsa.units import format_size
 
-__all__ = ["PALETTE", "FloatArray", "Picture", "check_room", "colours", "cut", "title"]
+__all__ = ["CROWD", "PALETTE", "FloatArray", "Picture", "check_room", "colours", "cut", "title"]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+CROWD = 20_000  # rectangles or changes of the load, above which not all are drawn
 
 # Okabe and Ito's colours, told apart with all common kinds of colour vision, here with a fifth
 # of white so that black names stand out on each. Their black is the ink.
@@ -87,6 +89,25 @@ class Picture:
         self.chunks = [
             at / self.height for at in range(step, self.height, step) if self.height < 64 * step
         ]
+
+    def seen(self, columns: int, rows: int) -> IntArray:
+        """Which rectangles cover the middle of a cell, of so many columns and rows."""
+        wide, high = (
+            _cells(end, count) > _cells(start, count)
+            for start, end, count in (
+                (self.left, self.right, columns),
+                (self.bottom, self.top, rows),
+            )
+        )
+        return np.flatnonzero(wide & high)
+
+    def curve(self, columns: int) -> tuple[FloatArray, IntArray]:
+        """Where the load changes and to what; if too often to see, its maximum in each column."""
+        share, load = self.at(self.events), self.load
+        if len(share) > CROWD:
+            column, first = np.unique(_cells(share, columns), return_index=True)
+            share, load = column / columns, np.maximum.reduceat(load, first)
+        return share, load
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -206,6 +227,11 @@ def _in_use(
     return change
 
 
+def _cells(share: FloatArray, count: int) -> IntArray:
+    """The first of `count` cells whose middle is at or after each share."""
+    return np.ceil(share * count - 0.5).astype(np.int64)
+
+
 def _squeezed(events: IntArray) -> bool:
     """Whether half of the gaps between events are slivers of the axis, and of the mean gap."""
     if not len(events):
@@ -260,8 +286,10 @@ def check_room(**sides: tuple[int, int]) -> None:
             raise ValueError(f"{name} must be at least {least}, got {given}")
 
 
-def colours(plan: Plan, count: int) -> IntArray:
+def colours(plan: Plan, count: int, positions: IntArray | None = None) -> IntArray:
     """One of `count` colours for each buffer, unlike those it touches where that is possible.
+
+    If positions are given, only those buffers are coloured, as if there were no others.
 
     In the order of time, each takes the colour least used around it, then least used so far.
     The frontier is what one sees of the coloured buffers, looking from the right::
@@ -277,7 +305,10 @@ def colours(plan: Plan, count: int) -> IntArray:
     used = [0] * count
     result = np.zeros(len(plan), np.int64)
     sizes = plan.problem.size.tolist()
-    for i in np.lexsort((plan.offsets_array, plan.problem.lower)).tolist():
+    order = np.lexsort((plan.offsets_array, plan.problem.lower))
+    if positions is not None:
+        order = order[np.isin(order, positions)]
+    for i in order.tolist():
         if not sizes[i]:
             continue
         start, end = plan.offsets[i], plan.offsets[i] + sizes[i]

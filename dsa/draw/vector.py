@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dsa.constraints import Constraints
-from dsa.draw.picture import PALETTE, Picture, check_room, colours, cut, title
+from dsa.draw.picture import CROWD, PALETTE, Picture, check_room, colours, cut, title
 from dsa.problem import FREE
 from dsa.result import Plan
 from dsa.units import format_size
@@ -52,11 +52,12 @@ class Frame(NamedTuple):
 def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
     """Draw the plan as self-contained SVG, for light and dark pages.
 
-    Buffers are drawn to scale, however many they are, with the ids that fit; hovering over one
-    tells all about it. One that is pinned has a heavy border. What holes leave out is not drawn;
-    buffers that share bytes are seen through one another, with dashed borders; reserved bytes
-    are hatched, and dotted lines are multiples of the chunk. Over them lie the load, the peak,
-    the lower bound, and the capacity unless it is more than a quarter above the peak.
+    Buffers are drawn to scale with the ids that fit; hovering over one tells all about it. Of more
+    than 20,000, only those are drawn that cover the middle of a pixel. One that is pinned has a
+    heavy border. What holes leave out is not drawn; buffers that share bytes are seen through one
+    another, with dashed borders; reserved bytes are hatched, and dotted lines are multiples of the
+    chunk. Over them lie the load, the peak, the lower bound, and the capacity unless it is more
+    than a quarter above the peak.
 
     Parameters
     ----------
@@ -170,15 +171,22 @@ class Box(NamedTuple):
 
 def _boxes(plan: Plan, picture: Picture, frame: Frame) -> list[Box]:
     """Rectangles of all buffers, those that look alike together, those that share bytes last."""
-    colour = colours(plan, len(PALETTE)).tolist()
     columns = (picture.left, picture.right, picture.bottom, picture.top)
+    pieces, positions = picture.pieces, None
+    if len(pieces) == len(picture.buffer) > CROWD:
+        wide, high = frame.right - frame.left, frame.bottom - frame.top
+        seen = picture.seen(wide, high)
+        pieces, positions = [pieces[k] for k in seen.tolist()], picture.buffer[seen]
+    colour = colours(plan, len(PALETTE), positions).tolist()
     left, right, bottom, top = (column.tolist() for column in columns)
     owner = picture.buffer.tolist()
     boxes = []
-    for piece in picture.pieces:
+    for piece in pieces:
         k = picture.largest(piece)
         x, y = frame.x(left[k]), frame.y(top[k])
         width, height = round(frame.x(right[k]) - x, 2), round(frame.y(bottom[k]) - y, 2)
+        if positions is not None:  # a sliver stands for those beside it
+            x, y, width, height = round(x), round(y), max(round(width), 1), max(round(height), 1)
         corners = [(frame.x(a), frame.y(b)) for a, b in picture.outline(piece)]
         plain = piece.stop - piece.start == 1
         outline = None if plain else f"M{'L'.join(f'{a:g} {b:g}' for a, b in corners)}z"
@@ -283,7 +291,8 @@ def _free(middle: float, centre: float, box: Box, taken: list[tuple[float, float
 def _load(picture: Picture, frame: Frame) -> Iterator[str]:
     """The curve, with a sample of it beside its name below the axis."""
     path = f"M{frame.left} {frame.bottom}"
-    for share, load in zip(picture.at(picture.events).tolist(), picture.load.tolist(), strict=True):
+    curve = picture.curve(frame.right - frame.left)
+    for share, load in zip(*(column.tolist() for column in curve), strict=True):
         path += f"H{frame.x(share):g}V{frame.y(load / picture.height):g}"
     below = frame.bottom + 36
     path += f"M16 {below}h20"
