@@ -128,7 +128,7 @@ class Proof:
     log: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        count, nodes = len(self.ids) + len(self.bottom), len(self.log)
+        count, nodes = len(self.ids) + len(self.bottom), sum(entry >= 0 for entry in self.log)
         return (
             f"{count} buffers do not fit into {self.capacity} B, by a search of {nodes} "
             f"{'node' if nodes == 1 else 'nodes'}"

@@ -10,23 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsa import Buffer, InfeasibleError, Problem, plan
-from dsa.budget import Budget
 from dsa.io import read_csv
 from dsa.kernels import compiled
 from dsa.kernels.search import FOUND, PAUSED, REFUTED
 from dsa.kernels.searcher import Searcher
-from dsa.presolve import solve_parts
-from dsa.solvers.exact import RULES, Exact, Minimiser
-from dsa.solvers.naive import Naive
+from dsa.solvers.exact import RULES, Exact
 from dsa.testing import optimum as reference_optimum
 from dsa.testing import problems
 from dsa.validation import validate
+from tests.record import compare_small, searched_from_the_worst
 from tests.shared import SHARED, needs_shared
 
 # THEORY 4.5: the smallest problem whose optimum, 5, is above its load, 4.
 ABOVE = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
 
-SWITCHES = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
+SWITCHES = ("one_machine", "cores", "components", "backjumping", "nogoods", "symmetry")
 
 needs_numba = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 
@@ -34,19 +32,6 @@ needs_numba = pytest.mark.skipif(not compiled.available(), reason="numba is not 
 def switches() -> st.SearchStrategy[dict[str, bool]]:
     """Any combination of the search's ideas."""
     return st.fixed_dictionaries({name: st.booleans() for name in SWITCHES})
-
-
-def searched_from_the_worst(problem: Problem, solver: Exact) -> tuple[int, int]:
-    """Peak and bound when the search starts from a plan without reuse, so that it has to work."""
-    parts = solve_parts(
-        lambda part, share: Minimiser(
-            solver, part.problem, share, np.asarray(Naive()(part.problem, share).offsets)
-        ).run(),
-        problem,
-        Budget(),
-    )
-    assert not validate(parts.offsets, problem)
-    return parts.peak(problem), max(parts.lower_bound or 0, problem.load)
 
 
 @settings(max_examples=150)
@@ -60,10 +45,31 @@ def test_every_combination_of_ideas_finds_and_proves_the_optimum(
 ) -> None:
     """Whatever is switched on or off, peak and bound meet at the optimum of exhaustive search."""
     solver = Exact(accelerate=False, rules=(rule,), **options)
-    peak, bound = searched_from_the_worst(problem, solver)
-    assert peak == reference_optimum(problem)
-    assert bound <= peak
+    found = searched_from_the_worst(problem, solver)
+    assert not validate(found.offsets, problem)
+    assert found.peak(problem) == reference_optimum(problem) >= (found.lower_bound or 0)
     assert plan(problem, solver).status == "optimal"
+
+
+@pytest.mark.parametrize("first", range(0, 80, 20))
+def test_a_sample_of_the_record_run(first: int) -> None:
+    """Random problems and options, with proofs and capacities, as in `tests.record`."""
+    for i in range(first, first + 20):
+        compare_small(i)
+
+
+def test_a_core_proves_what_the_whole_hides() -> None:
+    """Small buffers that leave room everywhere: the bound comes from the seven large ones."""
+    rows = [
+        *((a, b, 20 * size) for a, b, size in ABOVE),
+        (1, 2, 2),
+        (4, 5, 2),
+        (0, 4, 1),
+        (2, 3, 2),
+    ]
+    found, without = (plan(rows, Exact(nodes=10_000, cores=cores)) for cores in (True, False))
+    assert (found.peak, found.status) == (100, "optimal")
+    assert without.lower_bound < 100
 
 
 def chain(times: int, scale: int) -> list[Buffer]:

@@ -113,6 +113,17 @@ def test_each_capacity_below_the_optimum_is_refuted(
             assert capacity < check(problem, proof) <= optimum
 
 
+@pytest.mark.parametrize("backjumping", [True, False])
+def test_a_pinned_buffer_between_twins_changes_nothing(backjumping: bool) -> None:
+    """Equal buffers are twins to search and checker alike, also if one between them is pinned."""
+    problem = Problem([Buffer(3, 5, 2), Buffer(3, 5, 2, offset=3), Buffer(0, 5, 2)])
+    searcher = Searcher(problem, log=True, backjumping=backjumping)
+    searcher.begin(np.arange(3), capacity=6)
+    assert searcher.run(100) == REFUTED
+    assert searcher.log == [0, 0]
+    assert check(problem, Proof((0, 1, 2), 6, log=(0, 0))) == 7
+
+
 @settings(max_examples=100)
 @given(problem=problems(max_buffers=7, alignments=True, pins=True))
 def test_what_the_solver_proves_is_what_it_claims(problem: Problem) -> None:

@@ -184,11 +184,10 @@ class Searcher:
 
     def _twins(self, rank: IntArray) -> IntArray:
         """For each buffer the one before it, by rank, that differs in nothing else."""
-        kind = np.stack([self._columns[name] for name in ("start", "stop", "size", "alignment")])
+        names = ("start", "stop", "size", "alignment", "pin")  # no two are pinned to one place
+        kind = np.stack([self._columns[name] for name in names])
         order = np.lexsort((rank, *kind))
         same = (kind[:, order[1:]] == kind[:, order[:-1]]).all(axis=0)
-        pinned = self._columns["pin"][order] >= 0
-        same &= ~pinned[1:] & ~pinned[:-1]
         twin = np.full(len(rank), -1)
         twin[order[1:][same]] = order[:-1][same]
         return twin
