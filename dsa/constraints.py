@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from dsa.errors import InvalidProblemError
-from dsa.gate import as_integer
+from dsa.gate import as_integer, unboxed
 
 __all__ = ["NONE", "PAIRED", "Constraints"]
 
@@ -164,7 +164,7 @@ def _rows(values: Any, field: str, lengths: tuple[int, ...], what: str) -> list[
             raise InvalidProblemError(
                 f"{field} must be a list of {what}, but has {row!r}", field=field, value=row
             )
-        rows.append(tuple(row))
+        rows.append(tuple(map(unboxed, row)))  # ids are Python's own, as those of buffers
     return rows
 
 

@@ -130,7 +130,7 @@ def listed(values: Any, field: str) -> Any:
 def check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
     """Ids as a tuple: one for each buffer, hashable and distinct."""
     given = ids if isinstance(ids, str) else listed(ids, "id")
-    names = tuple(given.tolist() if isinstance(given, np.ndarray) else map(_unboxed, given))
+    names = tuple(given.tolist() if isinstance(given, np.ndarray) else map(unboxed, given))
     if len(names) != n:
         raise InvalidProblemError(f"{len(names)} ids for {n} buffers", field="id")
     try:
@@ -151,14 +151,14 @@ def check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
     return names
 
 
-def _unboxed(id: Hashable) -> Hashable:
+def unboxed(id: Hashable) -> Hashable:
     """A NumPy scalar as Python's own; what Python has no type for stays as it is."""
     return id.item() if isinstance(id, (np.number, np.bool_, np.character)) else id
 
 
 def plain(id: Hashable) -> Hashable:
     """The id, written in one way: equal ids become the same text."""
-    id = _unboxed(id)
+    id = unboxed(id)
     if isinstance(id, tuple):
         return tuple(map(plain, id))
     if isinstance(id, int) or (isinstance(id, float) and id.is_integer()):

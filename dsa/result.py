@@ -210,10 +210,11 @@ class Plan:
     def summary(self) -> str:
         """Several lines: the plan, why its bound holds, and how the arena is to be allocated."""
         free, alignment = self.problem.pin < 0, self.base_alignment
+        above = self.peak - self.problem.load  # below it where exclusive buffers share bytes
         lines = [
             str(self),
             f"bound:   {self.lower_bound} B, {self.bound_witness}",
-            f"peak:    {self.peak} B, {self.peak - self.problem.load} B above the load",
+            f"peak:    {self.peak} B, {abs(above)} B {'above' if above >= 0 else 'below'} the load",
             f"arena:   {self.arena_size} B at an address that is a multiple of {alignment}",
             f"buffers: {int(self.problem.size.sum())} B without reuse, {int((~free).sum())} pinned",
             f"solver:  {self.solver}",

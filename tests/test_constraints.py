@@ -5,6 +5,7 @@ That every solver's plans are valid, and not below an exhaustive optimum, is in 
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any
@@ -708,6 +709,23 @@ def test_bounds_know_a_clique_without_a_step() -> None:
     p = plan(rows, "greedy-by-size")
     assert (p.problem.load, p.lower_bound, p.peak, p.status) == (7, 9, 9, "optimal")
     assert (p.bound_witness.kind, set(p.bound_witness.ids)) == ("clique", {"a", "b", "c"})
+
+
+def test_a_peak_below_the_load() -> None:
+    """Exclusive buffers that share bytes are live together: the summary says so."""
+    rules = Constraints(exclusive=[("a", "b")])
+    p = plan([b("a", 0, 2, 64), b("b", 0, 2, 64)], constraints=rules)
+    assert "peak:    64 B, 64 B below the load" in p.summary()
+
+
+def test_ids_are_pythons_own() -> None:
+    """Rules with ids of NumPy are those with Python's, and can be written as JSON."""
+    rules = Constraints(apart=[(np.int64(0), np.int64(1))], aliases=[(np.str_("a"), "b")])
+    assert rules == Constraints(apart=[(0, 1)], aliases=[("a", "b")])
+    assert json.loads(json.dumps(rules.to_dict())) == {
+        "apart": [[0, 1]],
+        "aliases": [["a", "b", 0]],
+    }
 
 
 def test_columns_of_holes() -> None:
