@@ -268,4 +268,5 @@ def origin(records: Sequence[Record]) -> str:
         return "Nothing has been measured."
     record = records[0]
     versions = ", ".join(f"{name} {version}" for name, version in record.version.items())
-    return f"Measured on {record.machine}, with {versions}; {record.time_limit:g} s a run."
+    limits = " or ".join(f"{limit:g}" for limit in sorted({r.time_limit for r in records}))
+    return f"Measured on {record.machine}, with {versions}; {limits} s a run."
