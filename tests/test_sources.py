@@ -348,7 +348,8 @@ def test_a_view_keeps_its_base_and_takes_no_step() -> None:
     def function(x: Any) -> Any:
         y = x + 1
         view = y.view(2, 4).t()
-        return view.exp() + (x * 2).view(4, 2)
+        z = x * 2
+        return view.exp() + z.view(4, 2)
 
     assert traced(function, (8,))["add"] == (0, 3, 32)
 
