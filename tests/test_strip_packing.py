@@ -13,6 +13,8 @@ from dsa import Buffer, Problem, load, plan
 from dsa.solvers import strip_packing
 from dsa.solvers.strip_packing import StripPacking, lower_by_component
 
+# The optimum, 112, is above the load, 96: no search ends at its target.
+TIGHT = [(0, 1, 48), (0, 2, 48), (1, 3, 32), (1, 4, 16), (2, 4, 32), (3, 5, 48), (4, 5, 48)]
 GAP = "eager-resnet18-b4-train"  # a model on which no pass reaches the load
 
 
@@ -92,11 +94,15 @@ def test_a_restart_needs_no_other() -> None:
 
 
 def test_moves_are_made_only_where_they_may_be() -> None:
-    """None without a time limit, none with pins or constraints; as many as asked for."""
-    rows = [(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 60), (0, 5, 3)]
+    """As many as asked for, or as there is time for; none with pins or constraints."""
     order = ("given",)
-    assert "moves" not in plan(rows, StripPacking(orders=order)).stats
-    pinned = [*(Buffer(*row) for row in rows[:-1]), Buffer(*rows[-1], offset=200)]
+    assert "moves" not in plan(TIGHT, StripPacking(orders=order)).stats
+    assert plan(TIGHT, StripPacking(orders=order, moves=5)).stats["moves"] == 5
+    timed = plan(TIGHT, StripPacking(orders=order), time_limit=0.1)
+    assert timed.stats["passes"] > 1
+    assert timed.stats["moves"] > 0
+    assert "moves" not in plan(TIGHT, StripPacking(orders=order, restarts=3), time_limit=9).stats
+    pinned = [*(Buffer(*row) for row in TIGHT[:-1]), Buffer(*TIGHT[-1], offset=200)]
     assert "moves" not in plan(pinned, StripPacking(orders=order, moves=5)).stats
 
 

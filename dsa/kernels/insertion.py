@@ -77,17 +77,19 @@ def insertion(
         np.zeros(len(sections), np.int64),
     ]
     made, lowest = 0, int((offsets + problem.size).max(initial=0))
-    seconds = min(budget.remaining(), float("inf") if moves is None else moves * work)
+    # What is ahead counts at once, so that it is compiled before and not half-way; compiling may
+    # take half of the time there is.
+    ahead = min(budget.remaining() / 2, float("inf") if moves is None else moves * work)
     while len(order) > 1 and (moves is None or made < moves):
-        # At first all that is ahead counts, so that it is compiled before, not half-way.
-        run, given = MOVE.ready_for(seconds, *fixed, *columns)
-        seconds = SLICE
+        run, given = MOVE.ready_for(ahead, *fixed, *columns)
+        ahead = 0.0
         compiled = isinstance(given[0], np.ndarray)
-        count = max(int(SLICE / work * (FASTER if compiled else 1)), 1)
+        pace = work / FASTER if compiled else work
+        count = int(min(max(SLICE, pace), budget.remaining()) / pace)
+        if not count:
+            break
         count = count if moves is None else min(count, moves - made)
         draws = random.integers(0, 2**62, DRAWS * count)
-        if count * work / (FASTER if compiled else 1) > budget.remaining():
-            break
         made += run(draws if compiled else draws.tolist(), *given)
         columns = [np.asarray(column, np.int64) for column in given[len(fixed) :]]
         reached = int(columns[1][BEST])

@@ -23,7 +23,7 @@ def build_from_text(name: str, options: Mapping[str, str]) -> Solver:
     Examples
     --------
     >>> build_from_text("strip-packing", {"mirrored": "false", "orders": "area,size"})
-    StripPacking(orders=('area', 'size'), mirrored=False, restarts=None, seed=0)
+    StripPacking(orders=('area', 'size'), mirrored=False, restarts=None, ...)
     """
     kinds = get_type_hints(solver_class(name))
     values: dict[str, Any] = {}

@@ -49,9 +49,9 @@ class StripPacking(Solver):
         there is no limit.
     moves
         How many buffers to move to another place in the order (see `dsa.kernels.insertion`);
-        None goes on until the time limit, or not at all if there is no limit or more than two
-        million pairs of a buffer and a section it covers. Problems with pins or constraints are
-        not bettered in this way.
+        None, if `restarts` is None too, goes on until the time limit, unless there is no limit or
+        there are more than two million pairs of a buffer and a section it covers. Problems with
+        pins or constraints are not bettered in this way.
     workers
         Processes that try mixtures. They are started once a second has not been enough, and do
         not change the result. The moves, each of which follows from the last, are not shared.
@@ -105,10 +105,11 @@ class StripPacking(Solver):
                 solution = _improve(problem, budget, solution, offsets)
                 passes += 1
         offsets, stats = np.asarray(solution.offsets), {"passes": passes}
-        if not budget.done(peak(problem, offsets)):
-            mixed = self._mix(problem, budget, offsets)
+        restarts, moves = self._counts(problem, budget)
+        if restarts != 0 and not budget.done(peak(problem, offsets)):
+            share = budget.limited(budget.remaining() / 2) if restarts == moves is None else budget
+            mixed = fill_mixtures(problem, share, offsets, self.seed, restarts, self.workers)
             offsets, stats["passes"] = np.asarray(mixed.offsets), passes + mixed.stats["passes"]
-        moves = self._count_moves(problem, budget)
         if moves != 0 and not budget.done(peak(problem, offsets)):
             rest = above(problem, offsets, budget.target)
             part, start = problem.select(rest), offsets[rest]
@@ -117,21 +118,18 @@ class StripPacking(Solver):
             )
         return Solution(offsets, stats=stats)
 
-    def _mix(self, problem: Problem, budget: Budget, offsets: IntArray) -> Solution:
-        restarts = self.restarts
-        if restarts is None and budget.time_limit is None:
-            restarts = 0
-        if restarts is None and self._count_moves(problem, budget) != 0:
-            budget = budget.limited(budget.remaining() / 2)
-        return fill_mixtures(problem, budget, offsets, self.seed, restarts, self.workers)
-
-    def _count_moves(self, problem: Problem, budget: Budget) -> int | None:
-        """How many moves there are to be; None for as many as there is time for."""
-        if problem.constrained or (problem.pin != FREE).any():
-            return 0
+    def _counts(self, problem: Problem, budget: Budget) -> tuple[int | None, int | None]:
+        """Numbers of restarts and moves; None for as many as there is time for."""
+        restarts, moves = self.restarts, self.moves
+        if budget.time_limit is None:
+            restarts, moves = restarts or 0, moves or 0
         sections = problem.sections
         slow = int((sections.stop - sections.start).sum()) > MAX_PAIRS
-        return 0 if self.moves is None and (slow or budget.time_limit is None) else self.moves
+        if moves is None and (slow or restarts is not None):
+            moves = 0
+        if problem.constrained or (problem.pin != FREE).any():
+            moves = 0
+        return restarts, moves
 
     def _fixed_orders(self, problem: Problem) -> Iterator[IntArray]:
         for mirrored in (False, True)[: 1 + bool(self.mirrored)]:
