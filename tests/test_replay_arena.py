@@ -14,7 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dsa import Buffer, InvalidPlanError, InvalidProblemError, Plan, Problem, plan
-from dsa.bench.networks import NETWORKS, Branches, Convolutional, Ordinary, Planned, Transformer
+from dsa.bench.networks import (
+    NETWORKS,
+    Branches,
+    Convolutional,
+    Memory,
+    Ordinary,
+    Planned,
+    Transformer,
+)
 from dsa.bench.networks import planned as planned_network
 from dsa.replay import Arena, Recorder, Tally
 from dsa.testing import problems
@@ -158,9 +166,10 @@ def test_outside_a_run_only_the_plan_counts() -> None:
     arena = arena_of()
     with pytest.raises(KeyError, match="the plan has no buffer 'z'"):
         arena.view("z", 1)
-    for call in (lambda: arena.allocate("a", 64), lambda: arena.free("a")):
-        with pytest.raises(RuntimeError, match="no run is under way on this thread"):
-            call()
+    with pytest.raises(RuntimeError, match="no run is under way on this thread"):
+        arena.allocate("a", 64)
+    with pytest.raises(RuntimeError, match="no run is under way on this thread"):
+        arena.free("a")
 
 
 # -- straying -----------------------------------------------------------------------------------
@@ -516,7 +525,7 @@ def test_the_guard_judges_as_the_validator_does(
 
 # -- networks -----------------------------------------------------------------------------------
 
-SMALL = [
+SMALL: list[Callable[[Memory], Any]] = [
     Convolutional(channels=4, width=8, blocks=2),
     Transformer(tokens=8, width=16, blocks=2),
     Branches(channels=4, width=8, blocks=2),

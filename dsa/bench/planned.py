@@ -244,7 +244,7 @@ def _convolution(
     """PyTorch's own convolution, if it is the one that an ordinary run would choose."""
     import torch
 
-    real = [None if n is None else _like(n.meta["val"]) for n in (x, weight, bias)]
+    real: list[Any] = [None if n is None else _like(n.meta["val"]) for n in (x, weight, bias)]
     sizes = None if bias is None else list(real[2].shape)
     chosen = torch._C._select_conv_backend(*real, stride, padding, dilation, *others, sizes)
     if chosen != torch._C._ConvBackend.Slow2d:

@@ -336,7 +336,7 @@ def _compiled(planned: bool) -> Callable[..., None]:
 
     malloc, free, memset = _functions()
 
-    @njit(nogil=True)  # type: ignore[untyped-decorator]
+    @njit(nogil=True)
     def replay(begins: Any, buffer: Any, size: Any, planned_address: Any) -> None:
         address = planned_address.copy()
         for event in range(len(buffer)):
@@ -349,7 +349,7 @@ def _compiled(planned: bool) -> Callable[..., None]:
             elif not planned:
                 free(address[at])
 
-    return replay  # type: ignore[no-any-return]
+    return replay
 
 
 def _events(problem: Problem) -> tuple[Any, Any]:
