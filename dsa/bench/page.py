@@ -338,6 +338,8 @@ def _median(values: Iterable[float]) -> float:
 def _per_cent(gap: float) -> str:
     if gap == 0:
         return "0"
+    if gap < 1e-5:
+        return "&lt; 0.001 %"
     if gap >= 10:
         return f"x {1 + gap:.0f}"
     return f"{100 * gap:.2g} %" if gap < 0.1 else f"{100 * gap:.0f} %"
