@@ -312,7 +312,7 @@ def check_solver(solver: str | Solver) -> None:
     - be refused by `plan()`, by the name of the feature, where it does not support one;
     - be made again by its repr, in its module's names.
 
-    It takes a fraction of a second for a greedy solver.
+    It takes about a second for a greedy solver.
 
     Parameters
     ----------
