@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import (
-    BrokenExecutor,
-    CancelledError,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-)
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from functools import partial
 from itertools import count, islice
 from queue import SimpleQueue
@@ -177,20 +171,20 @@ class _Processes(_Given):
     """
 
     def __init__(self, call: Call) -> None:
-        super().__init__(ProcessPoolExecutor(), call)
+        super().__init__(_processes(), call)
 
     def submit(self, problem: Problem) -> Future[Any]:
         try:
             return self._executor.submit(self._call, problem)
         except BrokenExecutor:
-            self._executor = ProcessPoolExecutor()
+            self._executor = _processes()
             return self._executor.submit(self._call, problem)
 
     def result(self, future: Future[Any], problem: Problem | None) -> Result:
         result = _result(future, problem)
         if problem is None or not isinstance(result, BrokenExecutor):
             return result
-        with ProcessPoolExecutor(1) as alone:
+        with _processes(1) as alone:
             try:
                 alone.submit(_nothing).result()
             except BrokenExecutor as error:
@@ -203,6 +197,12 @@ class _Processes(_Given):
 
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+def _processes(count: int | None = None) -> Executor:
+    from concurrent.futures import ProcessPoolExecutor  # a sixth of what importing dsa would cost
+
+    return ProcessPoolExecutor(count)
 
 
 def _nothing() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -68,14 +70,28 @@ def test_a_lost_process_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch) 
 
 def test_small_problems_start_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is done in a moment is done here, however many workers there may be."""
-    monkeypatch.setattr(strip_packing, "ProcessPoolExecutor", NoProcesses)
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", NoProcesses)
     plan([(0, 2, 44), (1, 3, 36), (2, 5, 40), (4, 5, 60)], "strip-packing", restarts=9, workers=8)
+
+
+def restart_with_workers() -> None:
+    """What `test_a_daemon_works_alone` does in a process of its own."""
+    plan(load(GAP), "strip-packing", restarts=3, workers=2)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_daemon_works_alone() -> None:
+    """A process that may start none, as workers of other libraries are, does without."""
+    process = get_context().Process(target=restart_with_workers, daemon=True)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
 
 
 @pytest.mark.usefixtures("impatient")
 def test_one_worker_is_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """By default no process is ever started."""
-    monkeypatch.setattr(strip_packing, "ProcessPoolExecutor", NoProcesses)
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", NoProcesses)
     assert plan(load(GAP), "strip-packing", restarts=3).stats["passes"] == 13
 
 

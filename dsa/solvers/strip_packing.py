@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
-from multiprocessing import current_process
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -182,11 +181,9 @@ def _filled(
 ) -> Generator[Filled, None, None]:
     """The mixtures one by one; after a moment several at a time, by processes."""
     restart, began = 0, budget.seconds()
-    if current_process().daemon:  # it may start no processes
-        workers = 1
     while restarts is None or restart < restarts:
         seconds = budget.seconds() - began
-        if workers == 1 or seconds < PATIENCE:
+        if workers == 1 or seconds < PATIENCE or not _may_start_processes():
             filled = fill(problem, _mixture(problem, seed, restart), budget)
             restart += 1
             yield filled, int(filled is not None)
@@ -202,10 +199,19 @@ def _filled(
             workers = 1
 
 
+def _may_start_processes() -> bool:
+    """Whether this process is no daemon, which may have no children."""
+    from multiprocessing import current_process  # slow to import, and rarely needed
+
+    return not current_process().daemon
+
+
 def _filled_by_processes(
     problem: Problem, budget: Budget, seed: int, numbers: Iterator[int], size: int, workers: int
 ) -> Iterator[Filled]:
     """So many mixtures at a time, in order: so it does not matter which process is first."""
+    from concurrent.futures import ProcessPoolExecutor
+
     pool, pending = ProcessPoolExecutor(workers), deque[Future[Filled]]()
     try:
         while True:
