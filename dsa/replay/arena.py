@@ -1,7 +1,7 @@
 """The arena: the memory of a plan, and who holds which bytes of it in a run.
 
-An allocation is served as planned if the plan knows it, it is not larger than planned, and nobody
-holds those bytes. The last is looked up, not taken from the plan: bytes are never handed out twice,
+An allocation is served as planned if the plan knows it, it is not larger than planned, it comes in
+the plan's order, and nobody holds those bytes. The last is looked up, not taken from the plan: bytes are never handed out twice,
 however a run strays and whatever the plan says.
 """
 
@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsa.errors import InvalidPlanError, InvalidProblemError
+from dsa.gate import LIMIT
 from dsa.result import Plan
 from dsa.validation import validate
 
@@ -42,11 +43,10 @@ class Tally:
         Finished, by whatever thread.
     planned
         Allocations served from the arena, at the offset of the plan.
-    unknown, larger, occupied
+    unknown, larger, occupied, reordered
         Allocations served by the ordinary allocator: the plan has no buffer for them, has a
-        smaller one, or has bytes that another buffer of the run still held.
-    reordered
-        Those of `planned` that came after one that begins later in the plan.
+        smaller one, has bytes that another buffer of the run still held, or has one that begins
+        before another that was served already.
     unknown_frees
         Frees of what was not live.
     survivors
@@ -73,7 +73,7 @@ class Tally:
     @property
     def strays(self) -> int:
         """Allocations that the ordinary allocator served."""
-        return self.unknown + self.larger + self.occupied
+        return self.unknown + self.larger + self.occupied + self.reordered
 
     def __str__(self) -> str:
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
@@ -81,10 +81,9 @@ class Tally:
         if self.strays:
             parts.append(
                 f"{self.strays} strayed ({self.unknown} unknown, {self.larger} larger, "
-                f"{self.occupied} occupied)"
+                f"{self.occupied} occupied, {self.reordered} in another order)"
             )
         others = {
-            "in another order": self.reordered,
             "unknown frees": self.unknown_frees,
             "still live at the end": self.survivors,
         }
@@ -125,7 +124,7 @@ class _Run:
         self.ends: dict[int, int] = {}
         self.owner: dict[int, Hashable] = {}
         self.counts: Counter[str] = Counter()
-        self.lower = self.peak = 0
+        self.lower, self.peak = -LIMIT, 0  # of what was served last; highest byte held
 
     def take(self, place: _Place, size: int) -> int | None:
         """Hold bytes of the arena; if some are held already, do not, and return where those begin.
@@ -196,7 +195,7 @@ class Arena:
     ...     z = arena.allocate("z", 64)
     >>> print(arena.tally)
     1 run: 1 allocations served as planned, up to byte 32; 1 strayed (1 unknown, 0 larger, \
-0 occupied); 1 still live at the end
+0 occupied, 0 in another order); 1 still live at the end
     """
 
     def __init__(self, plan: Plan, *, guard: bool = False) -> None:
@@ -275,6 +274,8 @@ class Arena:
             return self._stray(run, "unknown", (site, ordinal), size)
         if size > place.size:
             return self._stray(run, "larger", place.id, size)
+        if place.lower < run.lower:
+            return self._stray(run, "reordered", place.id, size)
         if size:
             holder = run.take(place, size)
             if holder is not None:
@@ -285,10 +286,7 @@ class Arena:
                 _check_filled(run.memory, place.offset, place.offset + size, place.id)
         run.live[place.id] = _Held(run.memory, place.offset, size)
         run.counts["planned"] += 1
-        if place.lower < run.lower:
-            run.counts["reordered"] += 1
-        else:
-            run.lower = place.lower
+        run.lower = place.lower
         return place.id
 
     def free(self, id: Hashable) -> None:
