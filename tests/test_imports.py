@@ -49,7 +49,7 @@ UPWARDS_IN_METHODS = {("dsa.result", "dsa.io"), ("dsa.result", "dsa.draw")}
 
 # Packages that only some have installed, or that take long to import.
 OPTIONAL = {"pulp", "numba", "ortools", "highspy", "matplotlib", "hypothesis", "pytest"}
-OPTIONAL |= {"torch", "onnx", "tflite"}
+OPTIONAL |= {"torch", "onnx", "tflite", "tqdm", "omnimalloc", "ethosu", "rectpack"}
 
 
 def parsed(module: str) -> tuple[ast.Module, bool]:
