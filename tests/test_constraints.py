@@ -435,12 +435,14 @@ def test_one_pool_of_ten() -> None:
 
 
 def test_alignment_and_what_is_used() -> None:
-    """5.10, Glow: offsets 0, 10 use 20, then 0, 20 use 40; 65 and 64 at 64 use 192."""
+    """5.10, Glow: offsets 0, 10 use 20, then 0, 20 use 40; 65 before 64, at 64, use 192."""
     for size, offsets, used in ((9, (0, 10), 20), (19, (0, 20), 40)):
         p = plan([(0, 1, size)] * 2, alignment=10)
         assert (p.offsets, p.arena_size) == (offsets, used)
-    p = plan([b("65", 0, 1, 65), b("64", 0, 1, 64)], alignment=64, capacity=192)
+    rows = [b("65", 0, 1, 65), b("64", 0, 1, 64)]
+    p = plan(rows, "greedy-by-size", alignment=64, capacity=192)
     assert (p["65"], p["64"], p.peak) == (0, 128, 192)
+    assert plan(rows, "exact", alignment=64).peak == 129  # the odd one on top
     with pytest.raises(InfeasibleError):
         plan([(0, 1, 100)], alignment=64, capacity=10)
 
