@@ -34,8 +34,8 @@ class Exact(Solver):
 
     `dsa.kernels.search` describes the search for a plan within a capacity. It is started again
     and again with other rules and orders, mostly for few nodes, sometimes for many (after Luby,
-    Sinclair and Zuckerman 1993), half of the time at the lower bound, half of the time somewhere
-    between the bound and the best peak. Ends when the two meet, at the target, or when nodes or
+    Sinclair and Zuckerman 1993), a third of the time at the lower bound, else somewhere between
+    the bound and the best peak. Ends when the two meet, at the target, or when nodes or
     seconds are used up, with the best plan so far.
 
     Parameters
@@ -195,7 +195,7 @@ class Minimiser:
     """
 
     SHAKE = 0.03  # standard deviation of a shaken rank, as a part of all ranks
-    PATIENCE = 10  # starts before cores are tried
+    PATIENCE = 10  # starts before cores and dives are tried: most problems need fewer
     HALVINGS = 5  # the shortest step down: the gap halved so many times
     SLICE = 0.05  # seconds between two looks at the clock
 
@@ -215,7 +215,8 @@ class Minimiser:
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
         self._halvings = 1  # of the gap: so far below the peak is the next capacity above the bound
-        self._random = np.random.default_rng(options.seed)
+        random = np.random.default_rng(options.seed)
+        self._random = random, *random.spawn(1)  # of starts, of dives
 
     def _searcher(self, problem: Problem) -> Searcher:
         names = ("one_machine", "components", "backjumping", "nogoods", "symmetry")
@@ -231,9 +232,10 @@ class Minimiser:
             decided = True
             while decided and not self._finished():
                 decided = self._decide(0, self._least(), rank, rule, nodes)
-                if not self._finished():
-                    decided = self._improve(rank, rule, nodes) or decided
-            self._dive(rank, rule, nodes)
+                if not self._finished() and self.peak - 1 > self._least():
+                    decided = self._improve(rank, rule, self._few()) or decided
+            if start >= self.PATIENCE:
+                self._dive(rank, rule, 2 * nodes)
             if self._finished():
                 break
         return Solution(self.offsets, self.bound, self._stats, self.proof)
@@ -257,13 +259,17 @@ class Minimiser:
             rank = np.empty(n, np.int64)
             rank[order] = np.arange(n)
             if start >= len(orders) * len(rules):
-                rank = self._shaken(rank)
-            yield rank, RULES[rule], int(1.5 * n * _luby(start + 1)) + 100
+                rank = self._shaken(rank, self._random[0])
+            yield rank, RULES[rule], self._few() * _luby(start + 1)
 
-    def _shaken(self, rank: IntArray) -> IntArray:
+    def _few(self) -> int:
+        """Nodes enough for a plan with hardly a decision undone."""
+        return 3 * len(self._problem) // 2 + 100
+
+    def _shaken(self, rank: IntArray, random: np.random.Generator) -> IntArray:
         n = len(rank)
         shaken = np.empty_like(rank)
-        order = np.argsort(rank + self._random.normal(0, self.SHAKE * n, n), kind="stable")
+        order = np.argsort(rank + random.normal(0, self.SHAKE * n, n), kind="stable")
         shaken[order] = np.arange(n)
         return shaken
 
@@ -271,37 +277,43 @@ class Minimiser:
         """The lowest peak that is of use: the bound, or the target where that is higher."""
         return max(self.bound, min(self._budget.target, self.peak - 1))
 
-    def _between(self) -> int:
-        """A capacity between the bound and the peak: down by half the gap, a quarter, and so on.
+    def _next_capacity(self) -> int:
+        """Below the peak by the whole gap to the bound, by half of it, a quarter, and so on.
 
         While the peak is over the problem's capacity, that.
         """
         limit, gap = self._problem.capacity, self.peak - self.bound
         if limit is not None and self.bound < limit < self.peak:
             return limit
-        return self.peak - max(gap >> self._halvings, 1)
+        return max(self.peak - max(gap >> self._halvings, 1), self._least())
 
     def _improve(self, rank: IntArray, rule: int, nodes: int, undone: int = INFINITY) -> bool:
-        """Look for a plan between the bound and the peak; whether it is known if there is one.
+        """Look for a plan at the next capacity; whether it is known now if there is one.
 
         How low one can get is not known beforehand: after each time-out the next step down is
         half as long, and after the shortest as long as can be again.
         """
-        capacity = self._between()
-        if capacity == self._least():
-            return False
-        decided = self._decide(1, capacity, rank, rule, nodes, undone)
-        self._halvings = 1 if decided else self._halvings % self.HALVINGS + 1
+        capacity = self._next_capacity()
+        which = int(capacity > self._least())
+        decided = self._decide(which, capacity, rank, rule, nodes, undone)
+        self._halvings = 1 if decided else (self._halvings + 1) % (self.HALVINGS + 1)
         return decided
 
     def _dive(self, rank: IntArray, rule: int, nodes: int) -> None:
         """Look for lower plans by as many short searches as the nodes are enough for.
 
         A plan above the bound is mostly found with few decisions undone, or not by this rank.
+        Where a plan could only be at the bound, the search there is enough.
         """
-        undone, end = len(rank) // 4 + 20, self._nodes + nodes
-        while self._nodes < end and not self._finished() and self._between() > self._least():
-            self._improve(self._shaken(rank), rule, nodes, undone)
+        few, undone, end = self._few(), len(rank) // 4 + 20, self._nodes + nodes
+        for k in count(1):
+            if self._nodes >= end or self._finished() or self.peak - 1 <= self._least():
+                break
+            times, known = _luby(k), self.peak
+            shaken = self._shaken(rank, self._random[1])
+            self._improve(shaken, rule, times * few, times * undone)
+            if self.peak < known:
+                end = self._nodes + nodes
 
     def _decide(
         self,
