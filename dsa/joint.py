@@ -89,16 +89,15 @@ def _join(parts: list[Problem], shared: tuple[Hashable, ...]) -> Problem:
                 f"{' and '.join(map(str, sorted(values, key=str)))}",
                 field=field,
             )
+    rows: dict[str, Any] = {
+        field: [row for k, part in enumerate(parts) for row in _rules(k, part, field)]
+        for field in PAIRED
+    }
+    rows["aliases"] += [
+        ((where[0], id), (k, id)) for id, where in places.items() for k in where[1:]
+    ]
     rules = Constraints(
-        **{
-            field: [row for k, part in enumerate(parts) for row in _rules(k, part, field)]
-            for field in PAIRED
-            if field != "aliases"
-        },
-        aliases=[
-            *(row for k, part in enumerate(parts) for row in _rules(k, part, "aliases")),
-            *(((where[0], id), (k, id)) for id, where in places.items() for k in where[1:]),
-        ],
+        **rows,
         reserved=parts[0].constraints.reserved if parts else (),
         chunk=parts[0].constraints.chunk if parts else None,
     )

@@ -176,7 +176,7 @@ def _read(
     n = len(problem)
     offsets, placed = np.zeros(n, np.int64), np.zeros(n, bool)
     whole = _as_column(given)
-    if whole is not None and len(whole) == n and ((-LIMIT < whole) & (whole < LIMIT)).all():
+    if whole is not None and len(whole) == n and ((whole > -LIMIT) & (whole < LIMIT)).all():
         return whole, ~placed, []
     violations = []
     for i, value in enumerate(given.tolist() if isinstance(given, np.ndarray) else given):

@@ -156,7 +156,7 @@ def test_arguments_are_checked_like_fields(source: Any, field: str, value: objec
         ({"alignment": 2**40 + 1}, "have a common multiple above 2**62"),
     ],
 )
-def test_arguments_out_of_range_are_refused(arguments: dict[str, int], words: str) -> None:
+def test_arguments_out_of_range_are_refused(arguments: dict[str, Any], words: str) -> None:
     """Capacity and alignment of the whole problem must be numbers that it can hold."""
     with pytest.raises(InvalidProblemError) as caught:
         Problem([Buffer(0, 1, 8, alignment=2**30)], **arguments)

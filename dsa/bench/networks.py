@@ -56,7 +56,7 @@ class Memory(Protocol):
         ...
 
 
-class Ordinary:
+class Ordinary(Memory):
     """The ordinary allocator, which frees an array when nobody refers to it any more."""
 
     def new(self, site: str, *shape: int) -> Array:
@@ -82,7 +82,7 @@ class Recorded(Ordinary):
             self.recorder.free(id(array))
 
 
-class Planned:
+class Planned(Memory):
     """An arena, in a run of this thread."""
 
     def __init__(self, arena: Arena) -> None:

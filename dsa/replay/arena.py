@@ -1,8 +1,8 @@
 """The arena: the memory of a plan, and who holds which bytes of it in a run.
 
 An allocation is served as planned if the plan knows it, it is not larger than planned, it comes in
-the plan's order, and nobody holds those bytes. The last is looked up, not taken from the plan: bytes are never handed out twice,
-however a run strays and whatever the plan says.
+the plan's order, and nobody holds those bytes. The last is looked up, not taken from the plan:
+bytes are never handed out twice, however a run strays and whatever the plan says.
 """
 
 from __future__ import annotations
