@@ -10,21 +10,32 @@ import numpy as np
 from dsa.budget import Budget, check_seconds
 from dsa.kernels.placement import stack
 from dsa.presolve import Part, solve_parts
-from dsa.problem import Problem
-from dsa.result import Solution, peak
+from dsa.problem import IntArray, Problem
+from dsa.result import Solution, kebab, peak
 from dsa.solvers import ALL, Solver
 from dsa.solvers.exact import Exact
-from dsa.solvers.strip_packing import StripPacking, above
+from dsa.solvers.greedy import Greedy, GreedyBySize
+from dsa.solvers.linear_scan import LinearScan
+from dsa.solvers.strip_packing import StripPacking, above, lower_by_component
 
 __all__ = ["Auto"]
+
+# What wins where the skyline does not: pipelines, crowds of pins, size before shape.
+RIVALS: tuple[Solver, ...] = (
+    LinearScan(),
+    GreedyBySize(),
+    Greedy(order="conflict-bytes", fit="first"),
+)
+MANY = 5_000  # buffers: with more of them a greedy plan is no longer cheap
 
 
 @dataclass(frozen=True)
 class Auto(Solver):
     """Run solvers from cheap to dear until the peak meets the bound or the time is up.
 
-    First `strip-packing`, which ends most problems: its peak is the load. Then the components
-    whose peak is still above the target are searched by `exact`, each from the plan there is.
+    First `strip-packing`, which ends most problems: its peak is the load. In the components whose
+    peak is still above the target a few greedy orders follow, if they are not too large; then
+    `exact` searches them, each from the plan there is.
 
     Parameters
     ----------
@@ -64,14 +75,33 @@ class Auto(Solver):
             return Solution(offsets, stats=stats)
 
         rest = above(problem, offsets, budget.target)
-        known = offsets[rest]
+        part = problem.select(rest)
+        known, rival = _rivals(part, budget, offsets[rest])
+        offsets[rest] = known
+        if peak(problem, offsets) < reached:
+            reached, stats["found_by"] = peak(problem, offsets), rival
 
         def search(part: Part, share: Budget) -> Solution:
             start = stack(part.problem, known[part.positions])
             return Exact().improve(part.problem, share, start)
 
-        found = solve_parts(search, problem.select(rest), budget)
+        found = solve_parts(search, part, budget)
         offsets[rest] = found.offsets
         if peak(problem, offsets) < reached:
             stats["found_by"] = "exact"
         return Solution(offsets, found.lower_bound, dict(found.stats) | stats)
+
+
+def _rivals(problem: Problem, budget: Budget, best: IntArray) -> tuple[IntArray, str]:
+    """The best of some greedy plans in each component, and whose was the last to be better."""
+    name = ""
+    for rival in RIVALS if len(problem) <= MANY else ():
+        if budget.done(peak(problem, best)):
+            break
+        offsets = np.asarray(rival(problem, budget).offsets)
+        better = lower_by_component(problem, best, offsets)
+        if peak(problem, better) < peak(problem, best):
+            budget.report(peak(problem, better))
+            name = kebab(type(rival).__name__)
+        best = better
+    return best, name

@@ -26,7 +26,8 @@ class Greedy(Solver):
     ----------
     order
         ``"size"``, ``"lifetime"``, ``"area"`` (bytes x steps), ``"sections"`` (bytes x
-        sections), ``"conflicts"``, each largest first; ``"urgency"`` (heaviest section covered,
+        sections), ``"conflicts"``, ``"conflict-bytes"`` (bytes x conflicts: OmniMalloc), each
+        largest first; ``"urgency"`` (heaviest section covered,
         then lifetime: Arm Vela); ``"breadth"`` (steps by the bytes live at them); ``"lower"``
         (by start); ``"given"`` (the input's).
     fit

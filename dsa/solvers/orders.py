@@ -94,6 +94,7 @@ ORDERS: MappingProxyType[str, Callable[[Problem], tuple[Key, ...]]] = MappingPro
         "sections": lambda p: (-_area(p, p.sections.stop - p.sections.start),),
         "span": lambda p: (p.sections.start - p.sections.stop,),
         "conflicts": lambda p: (-conflicts(p),),
+        "conflict-bytes": lambda p: (-_area(p, conflicts(p)),),
         "urgency": lambda p: (-_heaviest(p), p.lower - p.upper, p.lower),
         "heaviest": lambda p: (-_heaviest(p), -_area(p, p.sections.stop - p.sections.start)),
         "breadth": lambda p: (_breadth_rank(p),),
