@@ -47,8 +47,12 @@ class Kernel:
         self.bought = False
         self._spent = 0.0
 
-    def ready_for(self, seconds: float, *columns: IntArray) -> tuple[Callable[..., Any], list[Any]]:
+    def ready_for(
+        self, seconds: float, *columns: IntArray, left: float = float("inf")
+    ) -> tuple[Callable[..., Any], list[Any]]:
         """The kernel as it shall run now, and the columns as it wants them: lists or arrays.
+
+        It is not compiled in the `left` seconds of a caller unless this run alone is worth it.
 
         Examples
         --------
@@ -61,15 +65,16 @@ class Kernel:
         >>> columns[1]
         [6, 7]
         """
-        if self._worth(seconds):
+        if self._worth(seconds, left):
             return compiled(*self._functions), list(columns)
         return self._functions[0], [column.tolist() for column in columns]
 
-    def _worth(self, seconds: float) -> bool:
+    def _worth(self, seconds: float, left: float) -> bool:
         if not self.bought and seconds >= self.SMALL and available():
             self._spent += seconds
             if self._spent >= self.LOADING:
-                self.bought = self._spent >= self.COMPILING or ready(*self._functions)
+                compiles = self._spent >= self.COMPILING and max(seconds, left) >= self.COMPILING
+                self.bought = compiles or ready(*self._functions)
         return self.bought
 
 

@@ -80,6 +80,7 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
         _tree(rank[leaf]),
         np.zeros((4, len(sections) + 1), np.int64),
         np.zeros(len(problem), np.int64),
+        left=float("inf") if budget is None else budget.remaining(),
     )
     for _ in run(*columns):
         if budget is not None and budget.expired():
