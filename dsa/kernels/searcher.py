@@ -33,6 +33,7 @@ HELPERS = tuple(
 TABLE = 1 << 16  # entries of the table of refuted components, at most
 POOL_LIMIT = 1 << 22  # integers that describe them
 REGISTERS = 16
+TRAIL_ENTRY = ("trail_entry", "trail_value")
 FRAME = Layout._fields[Layout._fields.index("section") : Layout._fields.index("frames_room")]
 
 
@@ -81,6 +82,10 @@ class Searcher:
         self._compiled = False
         self._memory: Any = np.zeros(0, np.int64)
         self._table: Any = self._empty_table()
+        # What has been found to be enough is enough from the beginning, the next time.
+        n = len(self._order)
+        self._room = {"choices": 4 * n + 256, **dict.fromkeys(FRAME, n + 256)}
+        self._room |= dict.fromkeys(TRAIL_ENTRY, 8 * (7 * self._sections + 2 * n))
         self._pool: Any = np.zeros(1 << 12, np.int64)
         self._log: Any = np.zeros(1 << 10, np.int64)
 
@@ -148,21 +153,16 @@ class Searcher:
             Decisions that may be undone before the search is given up.
         """
         if capacity > self._capacity or self._logs:  # a log cannot refer to an earlier one
-            self._table, self._pool = self._empty_table(), np.zeros(1 << 12, np.int64)
-            used = 0
+            self._table, used = self._empty_table(), 0
         else:
             used = self.register[POOL]
         self._capacity = capacity
         rank = rank[self._order]
         register = np.zeros(REGISTERS, np.int64)
         register[POOL] = used
-        n, trail = len(rank), 8 * (7 * self._sections + 2 * len(rank))
         columns = {"register": register, **self._columns, "rank": rank, "twin": self._twins(rank)}
-        for name in ("trail_entry", "trail_value"):
-            columns[name] = np.zeros(trail, np.int64)
-        for name in FRAME:
-            columns[name] = np.zeros(n + 256, np.int64)
-        columns["choices"] = np.zeros(4 * n + 256, np.int64)
+        for name in (*TRAIL_ENTRY, *FRAME, "choices"):
+            columns[name] = np.zeros(self._room[name], np.int64)
         self._lay_out(columns)
         shift = max(capacity.bit_length() - 30, 0)
         self._options = Options(capacity, shift, rule, undone, *self._switches)
@@ -221,15 +221,16 @@ class Searcher:
     def _grow(self) -> None:
         """Twice the room for what is short of it; a pool at its limit starts afresh."""
         register, base = self.register, self._base
-        short = []
+        short: list[str] = []
         if register[TRAIL] + 7 * base.section_count + 2 * base.buffer_count > base.trail_room:
-            short += ["trail_entry", "trail_value"]
+            short += TRAIL_ENTRY
         if register[DEPTH] + 1 >= base.frames_room:
             short += FRAME
         if register[CHILD] + base.buffer_count > base.choices_room:
             short.append("choices")
         if short:
             self._double_columns(short)
+            self._room |= {name: 2 * self._room[name] for name in short}
         if register[LOG] + register[DEPTH] + 1 >= len(self._log):
             self._log = self._double(self._log)
         if register[POOL] + 4 + base.section_count + base.buffer_count > len(self._pool):
@@ -270,7 +271,7 @@ class Searcher:
     @property
     def nodes(self) -> int:
         """Nodes since `begin`."""
-        return self.register[NODES]
+        return int(self._memory[self._base.register + NODES])
 
     @property
     def given_up(self) -> bool:

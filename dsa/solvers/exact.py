@@ -195,7 +195,7 @@ class Minimiser:
     """
 
     SHAKE = 0.03  # standard deviation of a shaken rank, as a part of all ranks
-    PATIENCE = 10  # starts before cores and dives are tried: most problems need fewer
+    PATIENCE = 3  # starts before cores are tried: many problems need fewer
     HALVINGS = 5  # the shortest step down: the gap halved so many times
     SLICE = 0.05  # seconds between two looks at the clock
 
@@ -234,8 +234,7 @@ class Minimiser:
                 decided = self._decide(0, self._least(), rank, rule, nodes)
                 if not self._finished() and self.peak - 1 > self._least():
                     decided = self._improve(rank, rule, self._few()) or decided
-            if start >= self.PATIENCE:
-                self._dive(rank, rule, 2 * nodes)
+            self._dive(rank, rule, 2 * nodes)
             if self._finished():
                 break
         return Solution(self.offsets, self.bound, self._stats, self.proof)
