@@ -234,7 +234,7 @@ def test_options_that_count_nothing_are_refused(options: dict[str, Any]) -> None
 @needs_shared
 @pytest.mark.parametrize("name", ["A", "B", "C", "F", "H", "I", "K"])
 def test_minimalloc_is_solved_at_its_load(name: str) -> None:
-    """Within fifteen thousand nodes, uncompiled: the published tools take minutes or prove nothing."""
+    """Within 15,000 nodes, uncompiled: the published tools take minutes or prove nothing."""
     problem = read_csv(SHARED / "instances" / "minimalloc" / f"{name}.1048576.csv")
     result = plan(problem, solver="exact", nodes=15_000, accelerate=False)
     assert result.peak == result.problem.load
