@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import os
 import shutil
 import sys
@@ -26,6 +27,7 @@ from dsa.errors import (
     SolverUnavailableError,
 )
 from dsa.planner import plan
+from dsa.pools import Pool, plan_pools
 from dsa.problem import FREE, LIMIT, IntArray, Problem
 from dsa.result import Plan
 from dsa.solvers import FEATURES, missing_packages, names, solver_class
@@ -125,6 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
     add("--time-limit", type=float, metavar="SECONDS", help="then take the best plan so far")
     add("--target", type=_size, metavar="SIZE", help="a peak that is good enough")
+    add("--hint", metavar="PLAN", help="an earlier plan: keep many of its offsets")
     add(
         "-o",
         "--output",
@@ -136,6 +139,25 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="write the plan to standard output as JSON")
     add("--svg", metavar="FILE", help="draw the plan, even one over the capacity")
     add("--text", action="store_true", help="draw the plan with characters, even one over")
+
+    add = command(
+        "pools", _pools, "Choose a pool for every buffer, and an offset in it."
+    ).add_argument
+    add("file", metavar="FILE")
+    add(
+        "--pool",
+        action="append",
+        required=True,
+        type=_pool,
+        metavar="NAME[=SIZE]",
+        help="a pool and its capacity; repeated, the one that is preferred first",
+    )
+    add("--spill", choices=("in-order", "least"), default="in-order", help="default: in-order")
+    add("-s", "--solver", default="auto", metavar="NAME", help="of each pool; default: auto")
+    _add_constraints(add)
+    add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
+    add("--time-limit", type=float, default=10.0, metavar="SECONDS", help="default: 10")
+    add("--json", action="store_true", help="write the plans to standard output as JSON")
 
     add = command("validate", _validate, "Check a plan, perhaps for other lifetimes.").add_argument
     add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
@@ -175,6 +197,13 @@ def _size(text: str) -> int:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
+def _pool(text: str) -> Pool:
+    name, equals, capacity = text.partition("=")
+    if not name:
+        raise argparse.ArgumentTypeError(f"expected NAME or NAME=SIZE, got {text!r}")
+    return Pool(name, _size(capacity) if equals else None)
+
+
 def _output(text: str) -> str:
     # Found out now, not after an hour of solving.
     if text != "-" and not text.removesuffix(".gz").endswith((".csv", ".json")):
@@ -211,6 +240,7 @@ def _plan(options: argparse.Namespace) -> int:
                 alignment=options.alignment,
                 time_limit=options.time_limit,
                 target=options.target,
+                hint=None if options.hint is None else io.read_plan(options.hint),
                 progress=progress,
             )
     except CapacityError as error:
@@ -220,12 +250,33 @@ def _plan(options: argparse.Namespace) -> int:
         _draw(error.plan, options, report)
         return 1
     print(result.summary(), file=report)
+    if options.hint is not None:
+        print(f"kept:    {result.stats['kept']} buffers where the hint has them", file=report)
     _draw(result, options, report)
     if options.json:
         io.write_json(result, sys.stdout)
     if options.output is not None:
         write = io.write_json if _is_json(options.output) else io.write_csv
         write(result, sys.stdout if options.output == "-" else options.output)
+    return 0
+
+
+def _pools(options: argparse.Namespace) -> int:
+    result = plan_pools(
+        _read(options.file, _rules(options)),
+        options.pool,
+        spill=options.spill,
+        solver=options.solver,
+        alignment=options.alignment,
+        time_limit=options.time_limit,
+    )
+    report = sys.stderr if options.json else sys.stdout
+    print(result, file=report)
+    for name, pooled in result.plans.items():
+        print(f"{name}: {pooled}", file=report)
+    if options.json:
+        json.dump(result.to_dict(), sys.stdout)
+        print()
     return 0
 
 

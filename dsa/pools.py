@@ -18,7 +18,12 @@ import numpy as np
 from dsa.bodies import Bodies
 from dsa.budget import Budget
 from dsa.constraints import Constraints
-from dsa.errors import CapacityError, InfeasibleError, InvalidProblemError
+from dsa.errors import (
+    CapacityError,
+    InfeasibleError,
+    InvalidPlanError,
+    InvalidProblemError,
+)
 from dsa.gate import as_natural
 from dsa.kernels.rigid import place_body
 from dsa.planner import plan
@@ -30,6 +35,9 @@ from dsa.units import format_size
 from dsa.validation import Violation
 
 __all__ = ["Pool", "PoolPlan", "plan_pools"]
+
+FORMAT = "dsa-pool-plan"
+VERSION = 1
 
 Spill: TypeAlias = Literal["in-order", "least"]
 _Make: TypeAlias = Callable[[int, list[int]], Plan]
@@ -116,6 +124,40 @@ class PoolPlan:
 
     def __repr__(self) -> str:
         return f"<PoolPlan: {self}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plans and the choice as plain data for JSON; names must be strings or integers."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "pools": [{"name": name, "plan": plan.to_dict()} for name, plan in self.plans.items()],
+            "spilled": self.spilled,
+            "least_spilled": self.least_spilled,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PoolPlan:
+        """Read back what `to_dict` wrote; each plan is checked as `Plan.from_dict` does.
+
+        Raises
+        ------
+        InvalidPlanError
+            If the data is of another format or version, or a plan in it does not hold.
+        """
+        if not isinstance(data, Mapping) or data.get("format") != FORMAT:
+            raise InvalidPlanError(f"expected format {FORMAT!r}, got {data!r:.80}")
+        if data.get("version") != VERSION:
+            raise InvalidPlanError(f"expected version {VERSION}, got {data.get('version')!r}")
+        spilled, least = data.get("spilled"), data.get("least_spilled")
+        if not (isinstance(spilled, int) and isinstance(least, int) and 0 <= least <= spilled):
+            raise InvalidPlanError(f"{least!r} of {spilled!r} bytes cannot be spilled at least")
+        pools = data.get("pools")
+        if not isinstance(pools, list) or not all(
+            isinstance(pool, Mapping) and {"name", "plan"} <= pool.keys() for pool in pools
+        ):
+            raise InvalidPlanError("the plan lacks its 'pools', each with a name and a plan")
+        plans = {pool["name"]: Plan.from_dict(pool["plan"]) for pool in pools}
+        return cls(plans, spilled, least)
 
     def validate(self) -> tuple[Violation, ...]:
         """List the rules that the plan of any pool breaks: see `dsa.validate`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsa import Buffer, InvalidProblemError, Problem, load, plan
+from dsa.cli import main
 from dsa.testing import problems
 
 
@@ -81,3 +83,12 @@ def test_a_hint_is_a_plan_or_a_mapping() -> None:
     """A list of offsets might belong to another order of buffers."""
     with pytest.raises(TypeError, match="a Plan or a mapping"):
         plan([(0, 1, 8)], hint=[0])  # type: ignore[arg-type]
+
+
+def test_a_hint_from_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An earlier plan, as `dsa plan -o` wrote it."""
+    earlier = tmp_path / "earlier.csv"
+    assert main(["plan", "infer-resnet50-b1", "-o", str(earlier)]) == 0
+    capsys.readouterr()
+    assert main(["plan", "infer-resnet50-b1", "--hint", str(earlier)]) == 0
+    assert "kept:    175 buffers where the hint has them" in capsys.readouterr().out

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsa import Buffer, Constraints, InfeasibleError, InvalidProblemError, Problem, plan
+from dsa import (
+    Buffer,
+    Constraints,
+    InfeasibleError,
+    InvalidPlanError,
+    InvalidProblemError,
+    Problem,
+    plan,
+)
+from dsa.cli import main
 from dsa.pools import Pool, PoolPlan, plan_pools
 from dsa.testing import problems
 
@@ -158,6 +169,31 @@ def test_a_wrong_rule_or_pool_is_refused() -> None:
         plan_pools([(0, 1, 8)], [Pool("a")], spill="all")  # type: ignore[arg-type]
     with pytest.raises(InvalidProblemError, match="capacity of pool 'a' must be an integer"):
         Pool("a", 1.5)  # type: ignore[arg-type]
+
+
+def test_a_plan_of_pools_is_data() -> None:
+    """Through JSON and back; what does not hold is refused."""
+    p = plan_pools(CASE_32, FAST_SLOW)
+    data = json.loads(json.dumps(p.to_dict()))
+    again = PoolPlan.from_dict(data)
+    assert (again.peaks, again.spilled, dict(again.pool)) == (p.peaks, p.spilled, dict(p.pool))
+    data["pools"][0]["plan"]["offsets"] = [8, 8]
+    for wrong in ({}, {**data, "version": 2}, {**data, "pools": {}}, {**data, "spilled": -1}, data):
+        with pytest.raises(InvalidPlanError):
+            PoolPlan.from_dict(wrong)
+
+
+def test_pools_from_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`dsa pools` prints the choice and each plan; JSON has all of it."""
+    rows = tmp_path / "model.csv"
+    rows.write_text("id,lower,upper,size\na,0,2,100\nb,1,3,100\nc,0,3,20\n")
+    arguments = ["pools", str(rows), "--pool", "fast=128", "--pool", "slow"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("3 buffers: fast 120 B, slow 100 B; 100 B spilled")
+    assert main([*arguments, "--json", "--spill", "least"]) == 0
+    assert PoolPlan.from_dict(json.loads(capsys.readouterr().out))["b"] == ("slow", 0)
+    assert main(["pools", str(rows), "--pool", "fast=64"]) == 1
+    assert "no plan fits into 64 B" in capsys.readouterr().err
 
 
 def test_a_plan_of_pools_pickles() -> None:
