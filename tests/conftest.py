@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
+from dsa import solvers
 from dsa.solvers import missing_packages, names, solver_class
 
 # By default the same examples on every run. To look further, `pytest --hypothesis-profile=explore`
@@ -12,6 +13,12 @@ from dsa.solvers import missing_packages, names, solver_class
 settings.register_profile("default", deadline=None, derandomize=True, database=None)
 settings.register_profile("explore", deadline=None, max_examples=3000, print_blob=True)
 settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True)
+def no_solver_stays_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers is known until its end."""
+    monkeypatch.setattr(solvers, "_registered", dict(solvers._registered))
 
 
 @pytest.fixture(scope="session", params=names())

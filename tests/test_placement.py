@@ -48,6 +48,7 @@ def definition(problem: Problem, name: str) -> list[int]:
             "sections": (-rows[i].size * covered(i),),
             "span": (-covered(i),),
             "conflicts": (-sum(i in pair for pair in conflicts),),
+            "conflict-bytes": (-rows[i].size * sum(i in pair for pair in conflicts),),
             "urgency": (-heaviest(i), -steps, rows[i].lower),
             "heaviest": (-heaviest(i), -rows[i].size * covered(i)),
             "breadth": (first_visit(i),),

@@ -432,7 +432,8 @@ def test_every_case_of_the_file_is_here() -> None:
     ids = {line.split(",")[0] for line in text.splitlines() if line and not line.startswith("#")}
     elsewhere = {"T03e", "T05a", "T05b", "T09e", "T10n", "T17a", "T17b", "T17c", "X04", "X05e"}
     elsewhere |= {"X01", "X02a", "X02b"}  # in test_constraints
-    assert ids == (CASES.keys() & ids) | elsewhere | NOT_YET.keys()
+    elsewhere |= {"X06", "X07"}  # in test_pools
+    assert ids == (CASES.keys() & ids) | elsewhere
 
 
 # -- cases that are errors, or more than a peak ------------------------------------------------
@@ -552,17 +553,3 @@ def test_thousands_of_buffers_in_a_chain(solver: str) -> None:
     step = np.arange(n)
     p: Plan = plan(Problem.from_columns(step, step + 2, np.full(n, 64)), solver)
     assert p.peak == 128 or solver == "naive"
-
-
-# -- not yet -----------------------------------------------------------------------------------
-
-NOT_YET = {
-    "X06": "two pools are planned apart",
-    "X07": "what does not fit into the fast pool spills into the slow one",
-}
-
-
-@pytest.mark.parametrize("case", NOT_YET)
-def test_cases_of_richer_constraints(case: str) -> None:
-    """Pools."""
-    pytest.skip(f"{case}: {NOT_YET[case]}; comes with issue 5")
