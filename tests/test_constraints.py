@@ -449,7 +449,7 @@ def test_alignment_and_what_is_used() -> None:
 
 LEFT_OUT = {
     "om_pin_vector, om_val_vector, 5.12": "lifetimes are intervals, not partial orders",
-    "cadence_pins, om_val_pool_overlap, om_val_memory_size, usmp_mobilenet": "pools: see test_pools",
+    "cadence_pins, om_val_pool_overlap, om_val_memory_size, usmp_mobilenet": "in test_pools",
     "rp_penalty, rp_bad_penalty, rp_relaxed, rp_relax_inactive, rp_secondary": "no soft penalties",
     "graph-compiler traces, TFLite ArenaPlanner, N2D2": "the source's buffers are not in the data",
     "doc_plan_wrong": "rows.csv does not have tflm_shim_doc",
