@@ -198,6 +198,12 @@ class Bodies:
         result: IntArray = offsets[self.body] + self.shift
         return result
 
+    def offsets_of(self, offsets: IntArray) -> IntArray:
+        """Offsets of the bodies, given those of the buffers: the inverse of `restore`."""
+        first = [members[0] for members in self.members]
+        result: IntArray = np.asarray(offsets)[first] - self.shift[first]
+        return result
+
     def component(self) -> IntArray:
         """For each buffer the number of its component; -1 for those whose bodies have no bytes."""
         number = np.full(len(self), -1, np.int64)

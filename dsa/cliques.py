@@ -45,10 +45,11 @@ def _heaviest(bodies: Bodies, reserved: Ranges) -> _Found:
     if bodies in _KNOWN:
         return _KNOWN[bodies]
     best: _Found = (0, "empty", None, [])
+    reserved = merge(reserved)
     for step, members, weights in _cliques(bodies):
         value = _stacked(bodies, members, weights)
         if step is not None or all(bodies.keeps_all(i) for i in members):
-            value = max(value, _above(merge(reserved), sum(weights)))
+            value = max(value, _above(reserved, sum(weights)))
         if value > best[0]:
             best = value, "clique", step, members
     for i, domain in enumerate(bodies.domain):

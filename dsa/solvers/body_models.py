@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dsa.bodies import Bodies, Domain
+from dsa.bodies import Domain
 from dsa.gate import LIMIT
 from dsa.problem import IntArray, Problem
 from dsa.result import peak
@@ -70,7 +70,7 @@ class BodyModel:
         self._variable = partial(variable, self.program)
         self._peak = self._variable("peak", floor, self.ceiling, start=self.ceiling)
         self.program += self._peak
-        at = offsets_of_bodies(bodies, start)
+        at = bodies.offsets_of(start)
         self._offset = [self._place(i, int(at[i])) for i in range(len(bodies))]
         table = Alternatives.of(bodies, list(range(len(bodies))))
         difference = at[table.i] - at[table.j]
@@ -136,7 +136,7 @@ def constraint_program(
     highest = model.new_int_var(floor, ceiling, "peak")
     model.add_hint(highest, ceiling)
     offsets = []
-    for i, at in enumerate(offsets_of_bodies(bodies, start).tolist()):
+    for i, at in enumerate(bodies.offsets_of(start).tolist()):
         domain, height = bodies.domain[i], int(bodies.height[i])
         top = max(ceiling - height, at)
         ranges = [[domain.pin] * 2] if domain.pin is not None else allowed(domain, top)
@@ -158,13 +158,6 @@ def constraint_program(
             )
     model.minimize(highest)
     return model, offsets
-
-
-def offsets_of_bodies(bodies: Bodies, offsets: IntArray) -> IntArray:
-    """Offsets of the bodies, given those of the buffers."""
-    first = [members[0] for members in bodies.members]
-    result: IntArray = np.asarray(offsets)[first] - bodies.shift[first]
-    return result
 
 
 def allowed(domain: Domain, top: int) -> list[tuple[int, int]]:

@@ -57,14 +57,15 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
     """
     bodies, component = problem.bodies, problem.component
     best = np.array(offsets, np.int64)
-    bound, aim = lower_bound(problem).value, max(lower_bound(problem).value, budget.target)
+    bound = lower_bound(problem).value
+    aim = max(bound, budget.target)
     stats: dict[str, Any] = {"nodes": 0}
     for members in _components(bodies, component, best + problem.size):
         if len(members) > LARGEST or peak(problem, best) > HIGHEST:
             stats["search"] = f"not run: {len(members)} bodies, the limits are {LARGEST} bodies "
             stats["search"] += f"and a peak of {HIGHEST} B"
             continue
-        search = _Search(bodies, members, np.array([best[bodies.members[i][0]] for i in members]))
+        search = _Search(bodies, members, bodies.offsets_of(best)[members])
         search.run(budget, aim, None if nodes is None else nodes - stats["nodes"])
         stats["nodes"] += search.nodes
         for i, offset in zip(members, search.offsets.tolist(), strict=True):
@@ -206,8 +207,7 @@ class _Search:
         self._height = bodies.height[members]
         self._domain = [bodies.domain[i] for i in members]
         self._alternatives = Alternatives.of(bodies, members)
-        shift = np.array([bodies.shift[bodies.members[i][0]] for i in members], np.int64)
-        self.offsets = offsets - shift
+        self.offsets = offsets
         self.peak = self._top(self.offsets)
         self.nodes = 0
         self.proved = False
