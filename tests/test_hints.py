@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsa import Buffer, InvalidProblemError, Problem, load, plan
+from dsa import Buffer, InfeasibleError, InvalidProblemError, Problem, load, plan
 from dsa.cli import main
 from dsa.testing import problems
 
@@ -64,6 +65,63 @@ def test_a_small_change_moves_little() -> None:
     moved = np.count_nonzero(after.offsets_array != before.offsets_array)
     assert after.status == "optimal"
     assert moved <= len(model) // 50
+
+
+# 5.4: size, first and last step, preferred offset; the offset it gets, and the heap afterwards.
+ONE_BY_ONE: list[tuple[int, int, int, int | None, int, int]] = [
+    (5, 6, 10, 5, 5, 10),
+    (10, 3, 5, None, 0, 10),
+    (5, 2, 8, None, 10, 15),
+    (5, 0, 2, 10, 0, 15),
+    (10, 11, 13, 10, 10, 20),
+    (5, 3, 5, 20, 20, 25),
+    (10, 4, 8, 15, 25, 35),
+]
+
+
+def test_preferred_offsets_on_a_heap() -> None:
+    """CONSTRAINTS 5.4: buffers come one by one, and those before stay.
+
+    A preferred offset is taken where it is free, even if the heap grows for it: it is a pin,
+    wherever it can be one.
+    """
+    placed: list[Buffer] = []
+    for size, first, last, preferred, offset, heap in ONE_BY_ONE:
+        try:
+            p = plan([*placed, Buffer(first, last + 1, size, offset=preferred)], "best-fit")
+        except InvalidProblemError:  # pinned onto another
+            p = plan([*placed, Buffer(first, last + 1, size)], "best-fit")
+        assert (p.offsets[-1], p.peak) == (offset, heap)
+        placed = [replace(buffer, offset=at) for buffer, at in p]
+
+
+def test_preferred_offsets_planned_at_once() -> None:
+    """The same, as a hint: planning knows all that comes, and grows nothing for a wish.
+
+    30 bytes do where the heap needs 35; of the five wishes those stay that cost nothing.
+    """
+    rows = [
+        Buffer(first, last + 1, size, id=i) for i, (size, first, last, *_) in enumerate(ONE_BY_ONE)
+    ]
+    wishes = {i: wish for i, (*_, wish, _, _) in enumerate(ONE_BY_ONE) if wish is not None}
+    p = plan(rows, "exact", hint=wishes)
+    assert (p.peak, p.status, plan(rows, "exact").peak) == (30, "optimal", 30)
+    most = max(
+        sum(b.id in stay for b in rows)
+        for count in range(len(wishes) + 1)
+        for stay in combinations(wishes, count)
+        if fits([replace(b, offset=wishes[b.id] if b.id in stay else None) for b in rows], 30)
+    )
+    assert p.stats["kept"] == most
+
+
+def fits(rows: list[Buffer], capacity: int) -> bool:
+    """Whether there is a plan, pins and all."""
+    try:
+        plan(rows, "exact", capacity=capacity)
+    except (InvalidProblemError, InfeasibleError):
+        return False
+    return True
 
 
 def test_what_is_gone_or_unknown_is_no_matter() -> None:

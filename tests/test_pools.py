@@ -80,6 +80,74 @@ def test_a_conflict_graph_over_two_pools() -> None:
     assert p.validate() == ()
 
 
+HEAPS = {  # 5.5: lifetimes are closed; the limit of a heap; the buffers of each heap, its size
+    "xla_decreasing": ([(0, 4, 10), (1, 5, 30), (2, 6, 20), (3, 7, 40)], 1, 50, {0: 50, 1: 50}),
+    "xla_align20": ([(0, 3, 10), (1, 5, 20), (2, 6, 50), (4, 7, 40)], 20, 70, {0: 70, 1: 60}),
+}
+
+
+@pytest.mark.parametrize("name", HEAPS)
+def test_as_many_heaps_as_it_takes(name: str) -> None:
+    """CONSTRAINTS 5.5: the largest first into the first heap that keeps within a limit.
+
+    XLA opens a heap when it needs one. Here there is a pool for each buffer, which is as many as
+    can be needed, and those that stay empty cost nothing.
+    """
+    rows, alignment, limit, sizes = HEAPS[name]
+    problem = Problem.from_closed(rows, alignment=alignment)
+    pools = [Pool(k, limit) for k in range(len(rows))]
+    p = plan_pools(problem, pools, solver="greedy-by-size")
+    assert {k: peak for k, peak in p.peaks.items() if peak} == sizes
+    if name == "xla_decreasing":
+        assert [p[i] for i in range(4)] == [(0, 40), (1, 0), (1, 30), (0, 0)]
+
+
+def test_a_soft_limit() -> None:
+    """5.5: a buffer above the limit has a heap of its own, as large as it is."""
+    rows = [Buffer(0, 2, 90, id="large"), Buffer(0, 2, 40, id="a"), Buffer(0, 2, 40, id="b")]
+    heaps = [Pool(k, 50) for k in range(3)]
+    own = {b.id: [b.id] for b in rows if b.size > 50}
+    p = plan_pools(rows, [*heaps, *map(Pool, own)], prefer={"a": [0, 1, 2], "b": [0, 1, 2], **own})
+    assert p.peaks == {0: 40, 1: 40, 2: 0, "large": 90}
+
+
+def test_given_pools_and_offsets() -> None:
+    """5.7, cadence_pins: each buffer at its offset in its pool."""
+    given = {"x": ("mem2", 8000), "y": ("mem2", 7000), "view": ("mem1", 20), "add": ("mem1", 400)}
+    rows = [Buffer(0, 4, 60, id=id, offset=offset) for id, (_, offset) in given.items()]
+    prefer = {id: [pool] for id, (pool, _) in given.items()}
+    p = plan_pools(rows, [Pool("mem1"), Pool("mem2")], prefer=prefer)
+    assert {id: p[id] for id in given} == given
+
+
+def test_pools_in_a_memory() -> None:
+    """5.9, om_val_pool_overlap, om_val_memory_size: pools in one memory are buffers of it."""
+    with pytest.raises(InvalidProblemError, match="'pool1' and 'pool2' are live together"):
+        plan([Buffer(0, 1, 100, id="pool1", offset=0), Buffer(0, 1, 100, id="pool2", offset=50)])
+    with pytest.raises(InfeasibleError) as caught:
+        plan([Buffer(0, 1, 100, id="pool1")], capacity=50)
+    assert caught.value.short_by == 50
+
+
+@pytest.mark.parametrize(("solver", "peaks"), [("naive", (12, 8)), ("greedy-by-size", (8, 8))])
+def test_pools_that_are_given(solver: str, peaks: tuple[int, int]) -> None:
+    """5.1, ExecuTorch: five of 4 bytes over pools 1 and 3; with reuse the fifth is on the first."""
+    rows = [Buffer(i, i + 3, 4) for i in range(5)]
+    prefer = {i: [(1, 3)[i % 2]] for i in range(5)}
+    p = plan_pools(rows, [Pool(1), Pool(3)], prefer=prefer, solver=solver)
+    assert (p.peaks[1], p.peaks[3]) == peaks
+    assert [p[i][1] for i in range(4)] == [0, 0, 4, 4]
+    assert p[4] == (1, 8 if solver == "naive" else 0)
+
+
+def test_weaker_classes_may_use_stronger_pools() -> None:
+    """Entry 33, XLA: never the reverse."""
+    rows = [Buffer(0, 1, 60, id="strong"), Buffer(0, 1, 60, id="weak"), Buffer(0, 1, 30, id="also")]
+    prefer = {"strong": ["A"], "weak": ["B", "A"], "also": ["B", "A"]}
+    p = plan_pools(rows, [Pool("A", 100), Pool("B", 60)], prefer=prefer)
+    assert dict(p.pool) == {"strong": "A", "weak": "B", "also": "A"}
+
+
 @st.composite
 def pooled(draw: st.DrawFn) -> tuple[list[Buffer], int]:
     """A few small buffers, and the capacity of the first pool."""

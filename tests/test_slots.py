@@ -68,6 +68,28 @@ def test_greedy_slots_are_those_of_the_source(name: str, solver: str) -> None:
     assert (list(p.slots), list(p.sizes)) == (slots, sizes)
 
 
+# Of algorithms that there are not here: their slots hold, and have the total that they claim.
+OTHERS = {
+    "equality, chain": ("gpu_chain", [0, 1, 2, 3, 1], [16, 8, 64, 32]),
+    "in order, chain": ("gpu_chain", [0, 1, 0, 1, 0], [64, 32]),
+    "min cost flow, chain": ("gpu_chain", [0, 1, 0, 1, 0], [64, 32]),
+    "equality": ("gpu_complex", [0, 1, 2, 3, 4, 5, 4, 2, 3], [32, 32, 8, 16, 8, 64]),
+    "in order": ("gpu_complex", [0, 1, 0, 2, 3, 1, 3, 2, 0], [32, 64, 16, 8]),
+    "min cost flow": ("gpu_complex", [0, 1, 2, 0, 3, 1, 3, 2, 0], [32, 64, 8, 8]),
+}
+
+
+@needs_shared
+@pytest.mark.parametrize("case", OTHERS)
+def test_slots_of_others_are_judged(case: str) -> None:
+    """They break no rule, their slots are as large as needed, and mip needs no more."""
+    name, slots, sizes = OTHERS[case]
+    problem = vector(name)
+    assert validate_slots(slots, problem, sizes=sizes) == ()
+    assert replace(plan_slots(problem), slots=tuple(slots)).sizes == tuple(sizes)
+    assert plan_slots(problem, "mip").total <= sum(sizes)
+
+
 @needs_shared
 @pytest.mark.parametrize("name", BOUNDS)
 def test_positional_maxima_are_those_of_the_source(name: str) -> None:
