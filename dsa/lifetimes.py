@@ -10,7 +10,8 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple, cast
 
 from dsa.errors import InvalidProblemError
 from dsa.gate import as_integer
@@ -169,78 +170,120 @@ def lifetimes_from_events(
     trace = [_event(event, position) for position, event in enumerate(events)]
     if not trace:
         return (), Repairs()
+    for before, event in pairwise(trace):
+        _check_order(before, event)
     first, last = trace[0].step, trace[-1].step
-    reader = _Reader(first - 1 if begin is None else _within("begin", begin, first, begin <= first))
-    for event in trace:
-        reader.read(event)
-    repairs = reader.finish(last + 1 if end is None else _within("end", end, last, end >= last))
+    begin = first - 1 if begin is None else _within("begin", begin, first, begin <= first)
+    end = last + 1 if end is None else _within("end", end, last, end >= last)
+    lives, freed = Lives(), dict[Hashable, int]()  # freed: when an id last was
+    lost_allocs, ignored = list[Life](), list[Hashable]()
+    for step, kind, id, size in trace:
+        if kind == "alloc":
+            lives.allocate(id, cast(int, size), step, site=id)
+            continue
+        life = lives.free(id, step)
+        if life is not None:
+            _check_size(id, life, step, size)
+        elif size is None:
+            ignored.append(id)
+        else:
+            lost_allocs.append(lives.add(id, size, freed.get(id, begin), site=id))
+            lives.free(id, step)
+        freed[id] = step
+    repairs = Repairs(
+        lost_allocs=tuple(map(_name, lost_allocs)),
+        lost_frees=tuple(map(_name, lives.lost_frees)),
+        still_live=tuple(map(_name, lives.finish(end))),
+        ignored=tuple(ignored),
+    )
     if strict and repairs.faults:
         raise InvalidProblemError(f"events were lost: {repairs}")
-    return tuple(sorted(reader.buffers, key=lambda buffer: buffer.lower)), repairs
+    buffers = (Buffer(x.lower, x.upper, x.size, id=_name(x)) for x in lives.all)
+    return tuple(sorted(buffers, key=lambda buffer: buffer.lower)), repairs
 
 
-class _Reader:
-    """What is live after the events read so far."""
+@dataclass(slots=True, eq=False)
+class Life:
+    """A block of memory, from an alloc to its free; at least one step.
 
-    def __init__(self, begin: int) -> None:
-        self.buffers: list[Buffer] = []
-        self._live: dict[Hashable, Event] = {}
-        self._freed: dict[Hashable, int] = {}  # when an id was last freed
-        self._count: Counter[Hashable] = Counter()
-        self._begin = self._step = begin
-        self._allocs = 0  # in the current step
-        self._lost_allocs: list[Hashable] = []
-        self._lost_frees: list[Hashable] = []
-        self._ignored: list[Hashable] = []
+    Parameters
+    ----------
+    site, ordinal
+        Who allocated it, and how often the site had allocated before.
+    lower, upper, size
+        As of a buffer.
+    live
+        Whether the free has yet to come.
+    """
 
-    def read(self, event: Event) -> None:
-        """End or begin a buffer, or both."""
-        self._advance(event)
-        alloc = self._live.pop(event.id, None)
+    site: Hashable
+    ordinal: int
+    lower: int
+    upper: int
+    size: int
+    live: bool = True
+
+
+class Lives:
+    """The lives that allocs and frees in order of time tell of: all events are read here.
+
+    An alloc of a block that is live has lost a free before it. What a free of another block means
+    is for the caller to say, who may know of an alloc to `add`, or make the `last` life longer.
+
+    Attributes
+    ----------
+    all
+        In the order in which they were found.
+    last
+        Of each block.
+    lost_frees
+        Those that ended because their block was allocated again.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[Life] = []
+        self.last: dict[Hashable, Life] = {}
+        self.lost_frees: list[Life] = []
+        self._ordinals: Counter[Hashable] = Counter()
+        self._allocated: int | None = None  # the step of the last alloc
+
+    def allocate(self, block: Hashable, size: int, step: int, *, site: Hashable) -> None:
+        """Begin the life of a block at a step, and end the one it has."""
+        lost = self.free(block, step)
+        if lost is not None:
+            self.lost_frees.append(lost)
+        self.add(block, size, step, site=site)
+        self._allocated = step
+
+    def free(self, block: Hashable, step: int) -> Life | None:
+        """End the life of a block at a step, and return it; None if it has none."""
+        life = self.last.get(block)
+        if life is None or not life.live:
+            return None
         # What was live together with an earlier alloc of this step is still live in the step.
-        upper = event.step + (self._allocs > 0)
-        if event.kind == "alloc":
-            if alloc is not None:
-                self._lost_frees.append(self._add(alloc, alloc.step, upper))
-            self._live[event.id] = event
-            self._allocs += 1
-            return
-        if alloc is not None:
-            _check_size(alloc, event)
-            self._add(alloc, alloc.step, upper)
-        elif event.size is not None:
-            lower = self._freed.get(event.id, self._begin)
-            self._lost_allocs.append(self._add(event, lower, upper))
-        else:
-            self._ignored.append(event.id)
-        self._freed[event.id] = event.step
+        self._end(life, step + (step == self._allocated))
+        return life
 
-    def finish(self, end: int) -> Repairs:
-        """End all that is live."""
-        still_live = [self._add(alloc, alloc.step, end) for alloc in self._live.values()]
-        found = (self._lost_allocs, self._lost_frees, still_live, self._ignored)
-        return Repairs(*map(tuple, found))
+    def add(self, block: Hashable, size: int, lower: int, *, site: Hashable) -> Life:
+        """Let the life of a block begin at a step that may be past, and return it."""
+        life = self.last[block] = Life(site, self._ordinals[site], lower, lower + 1, size)
+        self._ordinals[site] += 1
+        self.all.append(life)
+        return life
 
-    def _advance(self, event: Event) -> None:
-        if event.step < self._step:
-            raise InvalidProblemError(
-                f"buffer {event.id!r}: {event.kind} at step {event.step} comes after step "
-                f"{self._step}: sort the events by time",
-                id=event.id,
-                field="step",
-                value=event.step,
-            )
-        if event.step > self._step:
-            self._step, self._allocs = event.step, 0
+    def finish(self, end: int) -> list[Life]:
+        """End all that is live, and return it."""
+        survivors = [life for life in self.all if life.live]
+        for life in survivors:
+            self._end(life, end)
+        return survivors
 
-    def _add(self, event: Event, lower: int, upper: int) -> Hashable:
-        """Note a buffer, live for a step at least, and return its id."""
-        self._count[event.id] += 1
-        count = self._count[event.id]
-        id = event.id if count == 1 else (event.id, count)
-        assert event.size is not None  # only a free may lack it, and is then ignored
-        self.buffers.append(Buffer(lower, max(upper, lower + 1), event.size, id=id))
-        return id
+    def _end(self, life: Life, upper: int) -> None:
+        life.upper, life.live = max(upper, life.lower + 1), False
+
+
+def _name(life: Life) -> Hashable:
+    return (life.site, life.ordinal + 1) if life.ordinal else life.site
 
 
 def _event(event: Event | Sequence[Any], position: int) -> Event:
@@ -275,14 +318,25 @@ def _integer(value: Any, field: str, id: Hashable) -> int:
         ) from None
 
 
-def _check_size(alloc: Event, free: Event) -> None:
-    if free.size not in (None, alloc.size):
+def _check_order(before: Event, event: Event) -> None:
+    if event.step < before.step:
         raise InvalidProblemError(
-            f"buffer {free.id!r}: allocated with size {alloc.size} at step {alloc.step}, freed "
-            f"with size {free.size} at step {free.step}",
-            id=free.id,
+            f"buffer {event.id!r}: {event.kind} at step {event.step} comes after step "
+            f"{before.step}: sort the events by time",
+            id=event.id,
+            field="step",
+            value=event.step,
+        )
+
+
+def _check_size(id: Hashable, life: Life, step: int, size: int | None) -> None:
+    if size not in (None, life.size):
+        raise InvalidProblemError(
+            f"buffer {id!r}: allocated with size {life.size} at step {life.lower}, freed with "
+            f"size {size} at step {step}",
+            id=id,
             field="size",
-            value=free.size,
+            value=size,
         )
 
 

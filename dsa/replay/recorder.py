@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from dsa.errors import InvalidProblemError
+from dsa.lifetimes import Life, Lives
 from dsa.problem import Problem
 
 __all__ = ["EARLIER", "Event", "Recorder", "Repairs"]
@@ -148,90 +149,59 @@ class Recorder:
             If a size is none, an event is of no known kind, or `strict` is set and there are
             faults.
         """
-        lives = _Lives.read(self.events)
-        if strict and lives.repairs().faults:
-            raise InvalidProblemError(f"the record has faults: {lives.repairs()}")
-        kept = [i for i, (site, _) in enumerate(lives.ids) if earlier or site != EARLIER]
-        kept.sort(key=lives.lower.__getitem__)
-        columns = (lives.lower, lives.upper, lives.size)
+        lives, repairs = self._read()
+        if strict and repairs.faults:
+            raise InvalidProblemError(f"the record has faults: {repairs}")
+        kept = sorted(
+            (life for life in lives if earlier or life.site != EARLIER),
+            key=lambda life: life.lower,
+        )
         problem = Problem.from_columns(
-            *([column[i] for i in kept] for column in columns), ids=[lives.ids[i] for i in kept]
+            [life.lower for life in kept],
+            [life.upper for life in kept],
+            [life.size for life in kept],
+            ids=[(life.site, life.ordinal) for life in kept],
         )
         return Problem(problem, alignment=alignment)
 
     @property
     def repairs(self) -> Repairs:
         """What did not fit together in the record."""
-        return _Lives.read(self.events).repairs()
+        return self._read()[1]
 
-
-class _Lives:
-    """Lifetimes by the events read so far, as columns."""
-
-    def __init__(self) -> None:
-        self.lower: list[int] = []
-        self.upper: list[int] = []
-        self.size: list[int] = []
-        self.ids: list[tuple[Hashable, int]] = []
-        self._last: dict[Hashable, int] = {}  # the buffer that had a block last
-        self._live: set[Hashable] = set()
-        self._ordinals: Counter[Hashable] = Counter()
-        self._counts: Counter[str] = Counter()
-
-    @classmethod
-    def read(cls, events: Iterable[Event]) -> _Lives:
-        """Read a whole record: O(n)."""
-        lives, step = cls(), 0
-        for step, (kind, block, size, site) in enumerate(list(events), start=1):
+    def _read(self) -> tuple[list[Life], Repairs]:
+        """All lives, and what was repaired: O(n)."""
+        lives, counts, step = Lives(), Counter[str](), 0
+        for step, (kind, block, size, site) in enumerate(list(self.events), start=1):
             if kind == ALLOC:
-                lives._begin(block, size, site, step)
+                lives.allocate(block, _bytes(size, step), step, site=site)
             elif kind == FREE:
-                lives._end(block, size, step)
+                counts.update(_free(lives, block, size, step))
             else:
                 raise InvalidProblemError(
                     f"event {step - 1}: its kind must be {ALLOC!r} or {FREE!r}, got {kind!r}",
                     field="kind",
                     value=kind,
                 )
-        for block in lives._live:
-            lives.upper[lives._last[block]] = step + 1
-        return lives
+        survivors = len(lives.finish(step + 1))
+        return lives.all, Repairs(len(lives.lost_frees), **counts, survivors=survivors)
 
-    def repairs(self) -> Repairs:
-        """The counts."""
-        return Repairs(**self._counts, survivors=len(self._live))
 
-    def _begin(self, block: Hashable, size: int | None, site: Hashable, step: int) -> None:
-        if block in self._live:
-            self._counts["lost_frees"] += 1
-            self.upper[self._last[block]] = step
-        self._live.add(block)
-        self._add(block, _bytes(size, step), site, step)
-
-    def _end(self, block: Hashable, size: int | None, step: int) -> None:
-        size = None if size is None else _bytes(size, step)
-        if block in self._last:
-            i = self._last[block]
-            if block not in self._live:
-                self._counts["double_frees"] += 1
-            if size is not None and size != self.size[i]:
-                self._counts["mismatches"] += 1
-                self.size[i] = max(size, self.size[i])
-            self.upper[i] = step
-        else:
-            self._counts["unknown_frees"] += 1
-            if size is not None:
-                self._add(block, size, EARLIER, 0)
-                self.upper[-1] = step
-        self._live.discard(block)
-
-    def _add(self, block: Hashable, size: int, site: Hashable, lower: int) -> None:
-        self._last[block] = len(self.ids)
-        self.ids.append((site, self._ordinals[site]))
-        self._ordinals[site] += 1
-        self.lower.append(lower)
-        self.upper.append(lower + 1)
-        self.size.append(size)
+def _free(lives: Lives, block: Hashable, size: int | None, step: int) -> Iterator[str]:
+    """End a life, and say what did not fit."""
+    size = None if size is None else _bytes(size, step)
+    if block not in lives.last:
+        yield "unknown_frees"
+        if size is None:
+            return
+        lives.add(block, size, 0, site=EARLIER)
+    life = lives.last[block]
+    if lives.free(block, step) is None:
+        yield "double_frees"
+        life.upper = step
+    if size not in (None, life.size):
+        yield "mismatches"
+        life.size = max(size, life.size)
 
 
 def _bytes(size: Any, step: int) -> int:
