@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 
 import dsa
-from dsa import Buffer, Problem, SolverUnavailableError, plan
+from dsa import Buffer, Constraints, Problem, SolverUnavailableError, plan
 from dsa.budget import Budget
 from dsa.result import Solution
 from dsa.solvers import backends, build, mip, starts
@@ -520,3 +520,17 @@ def test_what_is_no_backend_is_refused(backend: Any) -> None:
     """At once, with what may be given."""
     with pytest.raises(ValueError, match="backend must be 'cbc', 'highs', None or a PuLP solver"):
         Mip(backend)
+
+
+@each_backend
+def test_a_start_that_presolve_mistakes(backend: str) -> None:
+    """HiGHS 1.16 returns this start, of 6, under the objective 5 that it did not find."""
+    rows = [
+        Buffer(6, 8, 2, id="a"),
+        Buffer(1, 3, 3, id="b"),
+        Buffer(4, 7, 2, id="c"),
+        Buffer(3, 4, 2, id="d", alignment=4, holes=[(3, 4)]),
+    ]
+    rules = Constraints(apart=[("d", "b")], in_place=[("c", "a")])
+    p = plan(rows, "mip", backend=backend, constraints=rules)
+    assert (p.peak, p.status) == (5, "optimal")

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from operator import mul
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -238,11 +239,27 @@ class _Highs(pulp.HiGHS):  # type: ignore[misc]
 
     def callSolver(self, model: Any) -> None:  # noqa: N802
         """Solve from the start."""
+        solver = model.solverModel
         start = import_module("highspy").HighsSolution()
         start.col_value = [self.start[variable.name] for variable in model.variables()]
-        model.solverModel.setSolution(start)
-        model.solverModel.setOptionValue("time_limit", self.remaining())
-        model.solverModel.run()
+        solver.setSolution(start)
+        solver.setOptionValue("time_limit", self.remaining())
+        solver.run()
+        if self._contradicts_itself(solver):
+            solver.clearSolver()  # the start, too
+            solver.setOptionValue("time_limit", self.remaining())
+            solver.run()
+
+    @staticmethod
+    def _contradicts_itself(solver: Any) -> bool:
+        """Whether its values have another objective, a whole number, than it says.
+
+        Presolve may find a start better than it is: then 1.16 returns the start, under the
+        objective of what it did not find.
+        """
+        values, costs = solver.getSolution().col_value, solver.getLp().col_cost_
+        found = math.fsum(map(mul, costs, values)) if len(values) == len(costs) else math.nan
+        return abs(found - solver.getInfo().objective_function_value) > 0.25
 
     def findSolutionValues(self, model: Any) -> tuple[int, int]:  # noqa: N802
         """Read what was found; PuLP would look for values where there are none."""
@@ -250,6 +267,8 @@ class _Highs(pulp.HiGHS):  # type: ignore[misc]
         if not found.getSolution().value_valid:
             raise pulp.PulpSolverError(found.modelStatusToString(found.getModelStatus()).lower())
         status, sol_status = super().findSolutionValues(model)
+        if self._contradicts_itself(found):
+            sol_status = pulp.LpSolutionIntegerFeasible
         return int(status), int(sol_status)
 
 
