@@ -139,6 +139,15 @@ def test_earlier_blocks_can_be_left_out() -> None:
         ([("free", 1, "8", None)], "event 0: its size must be an integer, got '8'"),
         ([("alloc", 1, 8, "a"), ("grow", 1, 8, "a")], "event 1: its kind must be 'alloc' or"),
         ([("alloc", 1, -8, "a")], r"buffer \('a', 0\): size must be at least 0, got -8"),
+        ([("alloc", 1, True, "a")], "event 0: its size must be an integer, got True"),
+        (
+            [("alloc", 1, 8)],
+            r"event 0: expected \(kind, block, size, site\), got \('alloc', 1, 8\)",
+        ),
+        ([7], r"event 0: expected \(kind, block, size, site\), got 7"),
+        ([("alloc", [1], 8, "a")], r"event 0: its block must be hashable, got \[1\]"),
+        ([("free", [1], 8, None)], r"event 0: its block must be hashable, got \[1\]"),
+        ([("alloc", 1, 8, ["a"])], r"event 0: its site must be hashable, got \['a'\]"),
     ],
 )
 def test_what_is_no_event_is_refused(events: list[Any], message: str) -> None:

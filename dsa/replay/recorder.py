@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 from dsa.errors import InvalidProblemError
+from dsa.gate import as_integer
 from dsa.lifetimes import Life, Lives
 from dsa.problem import Problem
 
@@ -172,24 +172,18 @@ class Recorder:
     def _read(self) -> tuple[list[Life], Repairs]:
         """All lives, and what was repaired: O(n)."""
         lives, counts, step = Lives(), Counter[str](), 0
-        for step, (kind, block, size, site) in enumerate(list(self.events), start=1):
+        for step, event in enumerate(list(self.events), start=1):
+            kind, block, size, site = _checked(event, step - 1)
             if kind == ALLOC:
-                lives.allocate(block, _bytes(size, step), step, site=site)
-            elif kind == FREE:
-                counts.update(_free(lives, block, size, step))
+                lives.allocate(block, cast(int, size), step, site=site)
             else:
-                raise InvalidProblemError(
-                    f"event {step - 1}: its kind must be {ALLOC!r} or {FREE!r}, got {kind!r}",
-                    field="kind",
-                    value=kind,
-                )
+                counts.update(_free(lives, block, size, step))
         survivors = len(lives.finish(step + 1))
         return lives.all, Repairs(len(lives.lost_frees), **counts, survivors=survivors)
 
 
 def _free(lives: Lives, block: Hashable, size: int | None, step: int) -> Iterator[str]:
     """End a life, and say what did not fit."""
-    size = None if size is None else _bytes(size, step)
     if block not in lives.last:
         yield "unknown_frees"
         if size is None:
@@ -204,12 +198,28 @@ def _free(lives: Lives, block: Hashable, size: int | None, step: int) -> Iterato
         life.size = max(size, life.size)
 
 
-def _bytes(size: Any, step: int) -> int:
-    try:
-        return operator.index(size)
-    except TypeError:
+def _checked(event: Any, position: int) -> Event:
+    """The event, if it is one."""
+    if not isinstance(event, (tuple, list)) or len(event) != 4:
         raise InvalidProblemError(
-            f"event {step - 1}: its size must be an integer, got {size!r}",
-            field="size",
-            value=size,
-        ) from None
+            f"event {position}: expected (kind, block, size, site), got {event!r}", value=event
+        )
+    kind, block, size, site = event
+
+    def refuse(field: str, what: str, value: Any) -> NoReturn:
+        raise InvalidProblemError(
+            f"event {position}: its {field} must be {what}, got {value!r}", field=field, value=value
+        )
+
+    if kind not in (ALLOC, FREE):
+        refuse("kind", f"{ALLOC!r} or {FREE!r}", kind)
+    for field, value in (("block", block), ("site", site)):
+        try:
+            hash(value)
+        except TypeError:
+            refuse(field, "hashable", value)
+    try:
+        size = None if size is None and kind == FREE else as_integer(size)
+    except TypeError:
+        refuse("size", "an integer", size)
+    return kind, block, size, site
