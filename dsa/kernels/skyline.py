@@ -1,14 +1,19 @@
 """Fill a skyline from below: the constructive heuristic for a million buffers.
 
 The skyline is the top of what is placed, over each section: a row of segments of equal height.
-The lowest segment is next. The best-ranked buffer whose lifetime lies inside it goes onto it and
-splits it; if there is none, the segment is raised to its lower neighbour and joins it::
+The best-ranked buffer whose lifetime lies inside the lowest segment goes onto it and splits it; if
+there is none, the segment is raised to its lower neighbour and joins it::
 
     |      [  c  ]   |         |      [  c  ]   |         |      [  c  ]   |
     |[  a  ]         |  place  |[  a  ]   [ d ] |  raise  |[  a  ]#####[ d ]|
     |[  b        ]   |  d on   |[  b        ]   |  what   |[  b        ]   |
     +----------------+  the    +----------------+  fits   +----------------+
                         lowest                     nothing
+
+A segment between two higher ones is low enough: what fits into it fits into no other such segment,
+and nothing happens to the others while it is filled and raised. So their turn does not matter, and
+the walk goes downhill from where it is, to what is near in memory, with no heap of heights. It
+crosses a border again only after one side of it has risen: a few steps for each buffer.
 
 To find the best-ranked buffer inside a segment, the buffers are sorted by length class (sections
 covered, rounded down to a power of 8), then by start, and put into the leaves of a binary tree,
@@ -19,7 +24,6 @@ hold something better than what it has.
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableSequence, Sequence
 from typing import overload
@@ -32,7 +36,7 @@ from dsa.problem import IntArray, Problem
 
 __all__ = ["skyline"]
 
-SECONDS = 4e-5  # that a buffer takes uncompiled
+SECONDS = 3e-5  # that a buffer takes uncompiled
 CLASS_BITS = 3  # buffers of one length class differ in length by less than 2**3 times
 PAUSE = 4096  # buffers between two looks at the clock
 
@@ -44,9 +48,9 @@ def skyline(problem: Problem, order: IntArray, budget: Budget) -> IntArray | Non
 def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> IntArray | None:
     """Offsets by filling the skyline, buffers earlier in `order` preferred.
 
-    Near-linear: at most 3n segments are looked at, each by one search of the tree and one step
-    of a heap; a search takes O(log^2 n), and more only where many buffers of one class start near
-    the end of a segment and reach beyond it. O(n) memory. Buffers of size 0 get offset 0.
+    Near-linear: at most 3n segments are looked at, each by one search of the tree; a search takes
+    O(log^2 n), and more only where many buffers of one class start near the end of a segment and
+    reach beyond it. O(n) memory. Buffers of size 0 get offset 0.
     Alignments are honoured, pins are not looked at. With a budget, None if its time is up before
     the last buffer is placed.
 
@@ -67,25 +71,20 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
     )
     rank = np.empty(len(problem), np.int64)
     rank[order] = np.arange(len(problem))
+    start, stop = sections.start[leaf], sections.stop[leaf]
     run, columns = FILL.ready_for(
         SECONDS * len(leaf),
-        sections.start,
-        sections.stop,
-        problem.size,
-        problem.alignment,
-        leaf,
-        sections.start[leaf],
-        classes,
-        _tree(sections.stop[leaf]),
-        _tree(rank[leaf]),
-        np.zeros((4, len(sections) + 1), np.int64),
-        np.zeros(len(problem), np.int64),
+        *(start, stop, problem.size[leaf], problem.alignment[leaf]),
+        *(classes, _tree(stop), _tree(rank[leaf])),
+        *(np.zeros((3, len(sections) + 1), np.int64), np.zeros(len(leaf), np.int64)),
         left=float("inf") if budget is None else budget.remaining(),
     )
     for _ in run(*columns):
         if budget is not None and budget.expired():
             return None
-    return np.asarray(columns[-1], np.int64)
+    offsets = np.zeros(len(problem), np.int64)
+    offsets[leaf] = columns[-1]
+    return offsets
 
 
 def _tree(values: IntArray) -> IntArray:
@@ -105,70 +104,62 @@ def _fill(
     stop: Sequence[int],
     size: Sequence[int],
     alignment: Sequence[int],
-    leaf: Sequence[int],
-    begins: Sequence[int],
     classes: Sequence[int],
     soonest: MutableSequence[int],
     best: MutableSequence[int],
     segments: Sequence[MutableSequence[int]],
     offsets: MutableSequence[int],
 ) -> Iterator[int]:
-    # A segment is known by its first section; heights are kept for live segments only.
-    height, end, previous, live = segments[0], segments[1], segments[2], segments[3]
+    # A segment is known by its first section; no two neighbours are of equal height.
+    height, end, previous = segments[0], segments[1], segments[2]
     count = len(height) - 1
-    end[0], previous[0], live[0] = count, -1, 1
-    lowest = [(0, 0)]  # heap of (height, first section); entries that no longer hold are skipped
-    left = len(leaf)
+    end[0], previous[0] = count, -1
+    first, left = 0, len(start)
     while left:
-        level, first = lowest[0]
-        if not live[first] or height[first] != level:
-            heapq.heappop(lowest)
+        level, last, before = height[first], end[first], previous[first]
+        if before >= 0 and height[before] < level:
+            first = before
             continue
-        last = end[first]
-        node = _best_inside(soonest, best, begins, classes, first, last)
-        before = previous[first]
+        if last < count and height[last] < level:
+            first = last
+            continue
+        node = _best_inside(soonest, best, start, classes, first, last)
         if node < 0:  # nothing fits: raise to the lower neighbour and join it
             joins_left = before >= 0 and (last == count or height[before] <= height[last])
-            joins_right = last < count and (before < 0 or height[last] <= height[before])
-            if joins_right:
-                live[last] = 0
-                last = end[last]
+            if last < count and (before < 0 or height[last] <= height[before]):
+                height[first], last = height[last], end[last]
             if joins_left:
-                live[first] = 0
                 first = before
-            else:
-                height[first] = height[end[first]]
-                heapq.heapreplace(lowest, (height[first], first))
             end[first] = last
             if last < count:
                 previous[last] = first
             continue
 
-        i = leaf[node - len(best) // 2]
+        i = node - len(best) // 2
         _remove(soonest, best, node)
         left -= 1
         offset = -(-level // alignment[i]) * alignment[i]
         offsets[i] = offset
         top, middle, right = offset + size[i], start[i], stop[i]
-        if first < middle:
-            end[first], previous[middle], live[middle] = middle, first, 1
+        remains = first < middle
+        if remains:
+            end[first], previous[middle] = middle, first
         elif before >= 0 and height[before] == top:
-            live[first] = 0
             middle = before
         if right < last:
-            height[right], end[right], live[right] = level, last, 1
-            previous[right] = middle
+            height[right], end[right], previous[right] = level, last, middle
             if last < count:
                 previous[last] = right
-            heapq.heappush(lowest, (level, right))
+            following = right
         else:
             if last < count and height[last] == top:
-                live[last] = 0
                 right = end[last]
             if right < count:
                 previous[right] = middle
+            following = middle
         height[middle], end[middle] = top, right
-        heapq.heappush(lowest, (top, middle))
+        if not remains:
+            first = following
         if left and left % PAUSE == 0:
             yield left
 
@@ -176,7 +167,7 @@ def _fill(
 def _best_inside(
     soonest: Sequence[int],
     best: Sequence[int],
-    begins: Sequence[int],
+    start: Sequence[int],
     classes: Sequence[int],
     first: int,
     last: int,
@@ -187,8 +178,8 @@ def _best_inside(
     pending = []
     length, least = 0, 1
     while length < len(classes) - 1 and least <= last - first:
-        low = bisect_left(begins, first, classes[length], classes[length + 1])
-        high = bisect_right(begins, last - least, low, classes[length + 1])
+        low = bisect_left(start, first, classes[length], classes[length + 1])
+        high = bisect_right(start, last - least, low, classes[length + 1])
         low, high = low + leaves, high + leaves
         while low < high:  # the few nodes that cover the range
             if low & 1:
