@@ -130,7 +130,12 @@ def listed(values: Any, field: str) -> Any:
 def check_ids(ids: Sequence[Hashable], n: int) -> tuple[Hashable, ...]:
     """Ids as a tuple: one for each buffer, hashable and distinct."""
     given = ids if isinstance(ids, str) else listed(ids, "id")
-    names = tuple(given.tolist() if isinstance(given, np.ndarray) else map(unboxed, given))
+    if isinstance(given, np.ndarray):
+        names = tuple(given.tolist())
+    elif set(map(type, given)) <= {int, str}:  # a long file's ids
+        names = tuple(given)
+    else:
+        names = tuple(map(unboxed, given))
     if len(names) != n:
         raise InvalidProblemError(f"{len(names)} ids for {n} buffers", field="id")
     try:

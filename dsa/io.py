@@ -329,6 +329,8 @@ def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
 
 
 def _csv_ids(problem: Problem) -> list[str]:
+    if set(map(type, problem.ids)) == {int}:
+        return list(map(str, problem.ids))
     seen: dict[str, Hashable] = {}
     for id in problem.ids:
         name = str(id)

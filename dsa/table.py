@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import difflib
+import math
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import filterfalse, islice
 from typing import Any, NoReturn
 
 from dsa.errors import FileFormatError, InvalidProblemError
@@ -34,6 +36,7 @@ _MEANING = {
     "holes": "holes",
 }
 NEEDED = ("lower", "upper", "size")
+ROWS = 4096  # that are cut at a time
 _HEADER = -1  # where a buffer's position is asked for
 _EMPTY = {"alignment": 1, "offset": None}  # what an empty cell says
 _UNSUPPORTED = {"hint": ("", "-1")}  # and the cells that ask for nothing
@@ -43,8 +46,6 @@ _SUSPECT |= {"align": "alignment", "pin": "offset", "pinned": "offset", "address
 _SUSPECT |= {"gaps": "gaps", "holes": "holes"}
 
 _INTEGER = re.compile("[+-]?[0-9]{1,40}")
-_OPTIONAL_INTEGER = re.compile(f"({_INTEGER.pattern})?")
-_CANONICAL = re.compile("0|-?[1-9][0-9]{0,40}")  # as Python writes an integer
 _HOLE = re.compile(r"(-?\d{1,40})-(-?\d{1,40})(?:@(\d{1,40}):(\d{1,40}))?", re.ASCII)
 
 
@@ -71,22 +72,19 @@ class Table:
     @classmethod
     def read(cls, file: str, text: str) -> Table:
         """Cut the text; a column that cannot be honoured is refused."""
-        rows: list[list[str]] = []
+        rows = filterfalse(_blank, _reader(text))
         try:
-            for row in _reader(text):
-                if not _blank(row):
-                    rows.append(row)
+            header = next(rows, None)
+            if header is None:
+                raise FileFormatError(
+                    f"{file} is empty; its first line must name the columns, such as "
+                    "id,lower,upper,size"
+                )
+            table = cls(file, text, [name.strip() for name in header])
+            table._find_columns()
+            table._cut(rows)
         except csv.Error as error:
-            line = _line(text, len(rows))
-            raise FileFormatError(f"{file}, line {line}: no CSV: {error}") from error
-        if not rows:
-            raise FileFormatError(
-                f"{file} is empty; its first line must name the columns, such as "
-                "id,lower,upper,size"
-            )
-        table = cls(file, text, [name.strip() for name in rows[0]])
-        table._find_columns()
-        table._cut(rows[1:])
+            raise FileFormatError(f"{file}, line {_line(text)}: no CSV: {error}") from error
         table._refuse_unsupported()
         return table
 
@@ -110,13 +108,19 @@ class Table:
         for meaning in NEEDED:
             self.need(meaning)
 
-    def _cut(self, rows: list[list[str]]) -> None:
-        for i, row in enumerate(rows):
-            if len(row) != len(self.header):
-                self.refuse(f"{len(row)} cells under {len(self.header)} columns: {row}", i)
-        columns = list(zip(*rows, strict=True)) or [()] * len(self.header)
-        for meaning, position in self.at.items():
-            self.cells[meaning] = list(map(str.strip, columns[position]))
+    def _cut(self, rows: Iterator[list[str]]) -> None:
+        """Cells by column; never many rows at once, which would keep the garbage collector busy."""
+        for meaning in self.at:
+            self.cells[meaning] = []
+        first = 0
+        while some := list(islice(rows, ROWS)):
+            for i, row in enumerate(some, first):
+                if len(row) != len(self.header):
+                    self.refuse(f"{len(row)} cells under {len(self.header)} columns: {row}", i)
+            columns = list(zip(*some, strict=True))
+            for meaning, position in self.at.items():
+                self.cells[meaning] += map(str.strip, columns[position])
+            first += len(some)
 
     def _refuse_unsupported(self) -> None:
         for meaning, harmless in _UNSUPPORTED.items():
@@ -134,12 +138,14 @@ class Table:
 
     def integers(self, meaning: str) -> list[Any]:
         """A column of numbers; None for an empty cell, or what it stands for."""
-        cells = self.cells[meaning]
-        pattern = _OPTIONAL_INTEGER if meaning in _EMPTY else _INTEGER
-        if not all(map(pattern.fullmatch, cells)):
-            i = next(i for i, cell in enumerate(cells) if not pattern.fullmatch(cell))
-            what = f"{cells[i]!r} is no integer" if cells[i] else "is empty"
-            self.refuse(f"{what}; write for example 4096", i, meaning, cells[i])
+        cells, empty = self.cells[meaning], meaning in _EMPTY
+        numbers = _plain_integers(cells)
+        if numbers is not None:
+            return numbers
+        for i, cell in enumerate(cells):
+            if not (_INTEGER.fullmatch(cell) or (empty and not cell)):
+                what = f"{cell!r} is no integer" if cell else "is empty"
+                self.refuse(f"{what}; write for example 4096", i, meaning, cell)
         return [int(cell) if cell else _EMPTY[meaning] for cell in cells]
 
     def holes(self) -> Iterator[tuple[int, ...]]:
@@ -161,7 +167,8 @@ class Table:
         if "" in cells:
             message = "is empty; name every buffer or remove the column"
             self.refuse(message, cells.index(""), "id", "")
-        return list(map(int, cells)) if all(map(_CANONICAL.fullmatch, cells)) else cells
+        numbers = _plain_integers(cells)
+        return numbers if numbers is not None and list(map(str, numbers)) == cells else cells
 
     def problem(self, *, pinned: bool) -> Problem:
         """The problem of all columns; without pins, offsets are left to be read as a plan."""
@@ -226,11 +233,25 @@ def _reader(text: str) -> Any:
 
 
 def _blank(row: list[str]) -> bool:
-    return not any(map(str.strip, row))
+    return not "".join(row).strip()
 
 
-def _line(text: str, record: int) -> int:
-    """On which line a record begins; the header is record 0, and blank lines are none."""
+def _plain_integers(cells: list[str]) -> list[int] | None:
+    """The numbers, at once; None if some cell is none, or is written as only Python would."""
+    text = "".join(cells)
+    if "_" in text or not text.isascii():
+        return None
+    try:
+        return list(map(int, cells))
+    except ValueError:
+        return None
+
+
+def _line(text: str, record: float = math.inf) -> int:
+    """On which line a record begins; the header is record 0, and blank lines are none.
+
+    Where there is no such record, the line after the last one that can be read.
+    """
     reader, line = _reader(text), 1
     with suppress(csv.Error):
         for row in reader:
