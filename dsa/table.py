@@ -36,7 +36,7 @@ _MEANING = {
     "holes": "holes",
 }
 NEEDED = ("lower", "upper", "size")
-ROWS = 4096  # that are cut at a time
+ROWS = 256  # cut at a time: too few to wake the garbage collector
 _HEADER = -1  # where a buffer's position is asked for
 _EMPTY = {"alignment": 1, "offset": None}  # what an empty cell says
 _UNSUPPORTED = {"hint": ("", "-1")}  # and the cells that ask for nothing
@@ -109,7 +109,7 @@ class Table:
             self.need(meaning)
 
     def _cut(self, rows: Iterator[list[str]]) -> None:
-        """Cells by column; never many rows at once, which would keep the garbage collector busy."""
+        """Cells by column."""
         for meaning in self.at:
             self.cells[meaning] = []
         first = 0
