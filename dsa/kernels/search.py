@@ -38,10 +38,8 @@ FOUND, REFUTED, PAUSED, FULL = 1, 0, -1, -2
 INFINITY = 1 << 62
 REMEMBERED = 2048  # sections of the largest components that are remembered: most cost, least use
 HASH_FACTOR, HASH_MASK = 461845907, (1 << 31) - 1  # no step of the hash can pass 2**63
-# What an entry of the trail restores.
-FLOOR, WAITING, CHILDREN, LOWEST, SUPPORT, BENEATH = range(6)
 # Registers: counters that outlive a call.
-TRAIL, STAMP, DEPTH, CHILD, NODES, HITS, RECORDED, POOL, LOG = range(9)
+TRAIL, DEPTH, CHILD, NODES, HITS, RECORDED, POOL, LOG = range(8)
 DESCEND, RETREAT, ADVANCE = 0, 1, 2  # open a node; undo a decision; try the next child
 NONE, GAP = -1, -2  # in place of a buffer: nothing tried yet; the gap child
 # In place of a section in the log: the decision above has no part in the failure; and the
@@ -78,8 +76,7 @@ class Layout(NamedTuple):
     crossing: int  # unplaced buffers across its start
     live: int  # unplaced buffers over it: the first so many of its slots
     beneath: int  # topmost placed buffer over it
-    dirty: int
-    stamp: int
+    arrivals: int  # buffers that wait from here on, less those that did as far as here
     # What changes along a branch, by buffer.
     lowest: int
     support: int  # the highest aligned top under it
@@ -88,9 +85,7 @@ class Layout(NamedTuple):
     scratch: int
     buffers: int  # by slot
     place: int  # by pair: the slot within the section
-    # The trail: how to undo it.
-    trail_entry: int
-    trail_value: int
+    trail: int  # how to undo it: for each decision, the state of what it changed
     trail_room: int
     # The branch: one frame for each decision.
     section: int
@@ -161,7 +156,7 @@ def search(
             if opened >= stop or opened - depth >= options.undone:
                 return PAUSED
             if (
-                memory[register + TRAIL] + 7 * sections + 2 * count > base.trail_room
+                memory[register + TRAIL] + 4 * sections + 3 * count + 3 > base.trail_room
                 or depth + 1 >= base.frames_room
                 or memory[register + CHILD] + count > base.choices_room
                 or memory[register + LOG] + depth + 1 >= len(log)
@@ -230,9 +225,9 @@ def search(
                 alive = _put(memory, base, options, buffer, memory[base.level + at], depth)
             elif memory[base.gap + at] >= 0:
                 memory[base.taken + at] = GAP
-                alive = _raise(
-                    memory, base, options, memory[base.section + at], memory[base.gap + at]
-                )
+                section = memory[base.section + at]
+                floor = memory[base.gap + at]
+                alive = _settle(memory, base, options, section, section + 1, floor, NONE)
                 memory[base.gap + at] = NONE
             else:
                 if memory[base.key + at] >= 0 and memory[base.depends + at] >= depth:
@@ -411,8 +406,6 @@ def _next_top(memory: Any, base: Layout, section: int, low: int, high: int) -> i
 
 def _put(memory: Any, base: Layout, options: Options, buffer: int, offset: int, depth: int) -> bool:
     """Place a buffer; False if nothing can come of it."""
-    register = base.register
-    memory[register + STAMP] += 1
     start, stop, size = (
         memory[base.start + buffer],
         memory[base.stop + buffer],
@@ -421,50 +414,71 @@ def _put(memory: Any, base: Layout, options: Options, buffer: int, offset: int, 
     memory[base.placed + buffer], memory[base.offset + buffer] = depth, offset
     for s in range(start, stop):
         _detach(memory, base, buffer, s)
-        _mark(memory, base, s, s - start)
-        _save(memory, base, FLOOR, s, memory[base.floor + s])
-        _save(memory, base, BENEATH, s, memory[base.beneath + s])
         memory[base.rest + s] -= size
-        memory[base.floor + s] = offset + size
-        memory[base.beneath + s] = buffer
         if s > start:
             memory[base.crossing + s] -= 1
-    return _propagate(memory, base, options, start, stop, True)
+    return _settle(memory, base, options, start, stop, offset + size, buffer)
 
 
-def _raise(memory: Any, base: Layout, options: Options, section: int, floor: int) -> bool:
-    """Leave a section empty up to a new floor; False if nothing can come of it."""
-    memory[base.register + STAMP] += 1
-    _mark(memory, base, section, 0)
-    _save(memory, base, FLOOR, section, memory[base.floor + section])
-    memory[base.floor + section] = floor
-    return _propagate(memory, base, options, section, section + 1, False)
-
-
-def _propagate(
-    memory: Any, base: Layout, options: Options, low: int, high: int, solid: bool
+def _settle(
+    memory: Any, base: Layout, options: Options, low: int, high: int, floor: int, under: int
 ) -> bool:
-    """Sections low .. high - 1 have a new floor: raise lowest offsets, then floors.
+    """Give sections low .. high - 1 a new floor, and raise what must rise: offsets, then floors.
 
-    Each buffer over them is live at the first or starts later. One round is a fixpoint: a floor
-    that rises to the least of the lowest offsets over its section raises none of them. Only a
-    `solid` floor, the top of a buffer, supports others. False if something is too high.
+    Each unplaced buffer over them is live at the first or starts later. One round is a fixpoint:
+    a floor that rises to the least of the lowest offsets over its section raises none of them.
+    Only the top of a buffer, `under`, supports others; a gap's new floor does not. False if
+    something is too high then.
+
+    How many buffers wait on the new floor is counted where they begin and end over it, and added
+    up from left to right.
     """
-    floor, dirty = memory[base.floor + low], high - low
-    for slot in range(memory[base.slot + low], memory[base.slot + low] + memory[base.live + low]):
-        dirty = _lift(memory, base, options, memory[base.buffers + slot], floor, solid, dirty)
-        if dirty < 0:
+    solid = under >= 0
+    for s in range(low, high):
+        memory[base.arrivals + s] = 0
+    left, right, moved = low, high, 0  # the sections of buffers that rise, or gain a support
+    begin, live = memory[base.slot + low], memory[base.live + low]
+    later = memory[base.first + low + 1] - live
+    for k in range(live + memory[base.first + high] - memory[base.first + low + 1]):
+        if k < live:
+            buffer = memory[base.buffers + begin + k]
+        else:
+            buffer = later + k
+            if memory[base.placed + buffer] != 0:
+                continue
+        old, new = memory[base.lowest + buffer], floor
+        alignment = memory[base.alignment + buffer]
+        if alignment > 1:
+            new = -(-new // alignment) * alignment
+        if old > new:
+            continue
+        if new > old and (
+            memory[base.pin + buffer] >= 0 or new + memory[base.size + buffer] > options.capacity
+        ):
             return False
-    for buffer in range(memory[base.first + low + 1], memory[base.first + high]):
-        if memory[base.placed + buffer] == 0:
-            dirty = _lift(memory, base, options, buffer, floor, solid, dirty)
-            if dirty < 0:
-                return False
-    for x in range(dirty):
-        s = memory[base.dirty + x]
+        start, stop = memory[base.start + buffer], memory[base.stop + buffer]
+        if new > old or (solid and memory[base.support + buffer] != old):
+            memory[base.scratch + moved] = buffer
+            moved += 1
+            left, right = min(left, start), max(right, stop)
+        if new == floor:
+            memory[base.arrivals + max(start, low)] += 1
+            if stop < high:
+                memory[base.arrivals + stop] -= 1
+    _save(memory, base, left, right, moved)
+    arrived = 0
+    for s in range(low, high):
+        memory[base.floor + s] = floor
+        if solid:
+            arrived += memory[base.arrivals + s]
+            memory[base.waiting + s], memory[base.children + s] = arrived, arrived
+            memory[base.beneath + s] = under
+    for k in range(moved):
+        _lift(memory, base, memory[base.scratch + k], low, high, floor, solid)
+    for s in range(left, right):
         if memory[base.live + s] == 0:
             continue
-        if x < high - low or memory[base.waiting + s] == 0:
+        if memory[base.waiting + s] == 0 or (not solid and low <= s < high):
             _count_children(memory, base, s)
         if memory[base.floor + s] + memory[base.rest + s] > options.capacity:
             return False
@@ -474,51 +488,29 @@ def _propagate(
 
 
 def _lift(
-    memory: Any, base: Layout, options: Options, buffer: int, floor: int, solid: bool, dirty: int
-) -> int:
-    """Raise the lowest offset of a buffer to a floor under it; the new count of dirty sections.
+    memory: Any, base: Layout, buffer: int, low: int, high: int, floor: int, solid: bool
+) -> None:
+    """Raise the lowest offset of a buffer to a new floor over sections low .. high - 1.
 
-    -1 if the buffer is too high then.
+    It no longer waits, or waits with a support, over other sections; over these that is counted
+    elsewhere.
     """
-    old, new, alignment = memory[base.lowest + buffer], floor, memory[base.alignment + buffer]
-    if alignment > 1:
-        new = -(-new // alignment) * alignment
-    if old > new:
-        return dirty
-    rises, stood = new > old, memory[base.support + buffer] == old
-    if not rises and (stood or not solid):
-        return dirty
-    if rises and (
-        memory[base.pin + buffer] >= 0 or new + memory[base.size + buffer] > options.capacity
-    ):
-        return -1
-    if rises:
-        _save(memory, base, LOWEST, buffer, old)
-        memory[base.lowest + buffer] = new
+    old, alignment = memory[base.lowest + buffer], memory[base.alignment + buffer]
+    new = -(-floor // alignment) * alignment if alignment > 1 else floor
+    leaves = int(new > old)
+    rests = int(memory[base.support + buffer] == old) if leaves else -1
+    memory[base.lowest + buffer] = new
     if solid:
-        _save(memory, base, SUPPORT, buffer, memory[base.support + buffer])
         memory[base.support + buffer] = new
-    for s in range(memory[base.start + buffer], memory[base.stop + buffer]):
-        if memory[base.floor + s] == old or options.one_machine:
-            dirty = _mark(memory, base, s, dirty)
+    start, stop = memory[base.start + buffer], memory[base.stop + buffer]
+    for s in range(start, low):
         if memory[base.floor + s] == old:
-            if rises:
-                memory[base.waiting + s] -= 1
-                memory[base.children + s] -= stood
-            else:
-                memory[base.children + s] += 1
-    return dirty
-
-
-def _mark(memory: Any, base: Layout, section: int, dirty: int) -> int:
-    """Note that what waits over a section changes; the new count of dirty sections."""
-    if memory[base.stamp + section] == memory[base.register + STAMP]:
-        return dirty
-    memory[base.stamp + section] = memory[base.register + STAMP]
-    memory[base.dirty + dirty] = section
-    _save(memory, base, WAITING, section, memory[base.waiting + section])
-    _save(memory, base, CHILDREN, section, memory[base.children + section])
-    return dirty + 1
+            memory[base.waiting + s] -= leaves
+            memory[base.children + s] -= rests
+    for s in range(max(start, high), stop):
+        if memory[base.floor + s] == old:
+            memory[base.waiting + s] -= leaves
+            memory[base.children + s] -= rests
 
 
 def _count_children(memory: Any, base: Layout, section: int) -> None:
@@ -534,9 +526,7 @@ def _count_children(memory: Any, base: Layout, section: int) -> None:
             waiting += 1
             children += memory[base.support + buffer] == lowest
     memory[base.waiting + section], memory[base.children + section] = waiting, children
-    if least > memory[base.floor + section]:
-        _save(memory, base, FLOOR, section, memory[base.floor + section])
-        memory[base.floor + section] = least
+    memory[base.floor + section] = max(memory[base.floor + section], least)
 
 
 def _one_machine(memory: Any, base: Layout, section: int) -> int:
@@ -581,43 +571,50 @@ def _take_back(memory: Any, base: Layout, at: int) -> None:
                 memory[base.crossing + s] += 1
         memory[base.placed + buffer] = 0
     memory[base.taken + at] = NONE
-    register = base.register
-    while memory[register + TRAIL] > memory[base.mark + at]:
-        memory[register + TRAIL] -= 1
-        entry, value = (
-            memory[base.trail_entry + memory[register + TRAIL]],
-            memory[base.trail_value + memory[register + TRAIL]],
+    trail, begin = base.register + TRAIL, base.trail + memory[base.mark + at]
+    if memory[trail] == memory[base.mark + at]:
+        return
+    left, right, moved = memory[begin], memory[begin + 1], memory[begin + 2]
+    begin += 3
+    for column in (base.floor, base.waiting, base.children, base.beneath):
+        memory[column + left : column + right] = memory[begin : begin + right - left]
+        begin += right - left
+    for entry in range(begin, begin + 3 * moved, 3):
+        buffer = memory[entry]
+        memory[base.lowest + buffer] = memory[entry + 1]
+        memory[base.support + buffer] = memory[entry + 2]
+    memory[trail] = memory[base.mark + at]
+
+
+def _save(memory: Any, base: Layout, left: int, right: int, moved: int) -> None:
+    """Note the state of some sections, and of the first buffers of `scratch`, on the trail."""
+    trail = base.register + TRAIL
+    at = base.trail + memory[trail]
+    memory[at], memory[at + 1], memory[at + 2] = left, right, moved
+    at += 3
+    for column in (base.floor, base.waiting, base.children, base.beneath):
+        memory[at : at + right - left] = memory[column + left : column + right]
+        at += right - left
+    for k in range(moved):
+        buffer = memory[base.scratch + k]
+        memory[at], memory[at + 1], memory[at + 2] = (
+            buffer,
+            memory[base.lowest + buffer],
+            memory[base.support + buffer],
         )
-        index, kind = entry >> 3, entry & 7
-        if kind == FLOOR:
-            memory[base.floor + index] = value
-        elif kind == WAITING:
-            memory[base.waiting + index] = value
-        elif kind == CHILDREN:
-            memory[base.children + index] = value
-        elif kind == LOWEST:
-            memory[base.lowest + index] = value
-        elif kind == SUPPORT:
-            memory[base.support + index] = value
-        else:
-            memory[base.beneath + index] = value
-
-
-def _save(memory: Any, base: Layout, kind: int, index: int, value: int) -> None:
-    at = memory[base.register + TRAIL]
-    memory[base.trail_entry + at], memory[base.trail_value + at] = index * 8 + kind, value
-    memory[base.register + TRAIL] = at + 1
+        at += 3
+    memory[trail] = at - base.trail
 
 
 def _hash(memory: Any, base: Layout, low: int, high: int) -> int:
-    """Hash of a component: its sections, their floors, its unplaced buffers."""
-    key = (low << 16 ^ high) & HASH_MASK
+    """Hash of a component: its sections, their floors, the bytes unplaced over them."""
+    key = high
     for s in range(low, high):
-        key = (key * HASH_FACTOR + memory[base.floor + s]) & HASH_MASK
-    for buffer in range(memory[base.first + low], memory[base.first + high]):
-        if memory[base.placed + buffer] == 0:
-            key = (key * HASH_FACTOR + buffer) & HASH_MASK
-    return key >> 8  # the high bits depend on all that went in
+        # No section waits for the one before it: the sum is over what each has mixed for itself.
+        x = memory[base.floor + s] & HASH_MASK
+        x = (x * HASH_FACTOR + memory[base.rest + s] + s) & HASH_MASK
+        key += (x ^ x >> 15) * HASH_FACTOR & HASH_MASK
+    return key & HASH_MASK
 
 
 def _is_dead(

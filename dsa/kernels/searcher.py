@@ -33,7 +33,6 @@ HELPERS = tuple(
 TABLE = 1 << 16  # entries of the table of refuted components, at most
 POOL_LIMIT = 1 << 22  # integers that describe them
 REGISTERS = 16
-TRAIL_ENTRY = ("trail_entry", "trail_value")
 FRAME = Layout._fields[Layout._fields.index("section") : Layout._fields.index("frames_room")]
 
 
@@ -76,18 +75,21 @@ class Searcher:
             "pin": problem.pin,
         }
         self._columns = {name: column[self._order] for name, column in columns.items()}
+        kinds = np.stack(list(self._columns.values()))
+        self._kind = np.unique(kinds, axis=1, return_inverse=True)[1].ravel()
         self._sections = len(sections)
         self._add_columns()
+        self._initial = np.concatenate(list(self._columns.values()))
         self._capacity = -1
         self._compiled = False
-        self._memory: Any = np.zeros(0, np.int64)
-        self._table: Any = self._empty_table()
-        # What has been found to be enough is enough from the beginning, the next time.
         n = len(self._order)
-        self._room = {"choices": 4 * n + 256, **dict.fromkeys(FRAME, n + 256)}
-        self._room |= dict.fromkeys(TRAIL_ENTRY, 8 * (7 * self._sections + 2 * n))
-        self._pool: Any = np.zeros(1 << 12, np.int64)
-        self._log: Any = np.zeros(1 << 10, np.int64)
+        room = {"choices": 4 * n + 256, **dict.fromkeys(FRAME, n + 256)}
+        room["trail"] = 16 * (4 * self._sections + 3 * n + 3)
+        grown = {name: np.zeros(length, np.int64) for name, length in room.items()}
+        self._memory: Any = self._native(self._lay_out({**self._columns, **grown}))
+        self._table: Any = self._native(self._empty_table())
+        self._pool: Any = self._native(np.zeros(1 << 12, np.int64))
+        self._log: Any = self._native(np.zeros(1 << 10, np.int64))
 
     def _empty_table(self) -> IntArray:
         return np.full(min(TABLE, 256 * len(self._order)), -1)
@@ -113,6 +115,9 @@ class Searcher:
         floor = np.minimum.reduceat(lowest[buffers], slot[:-1])
         at_floor = lowest[buffers] == np.repeat(floor, live)
         self._columns |= {
+            "register": np.zeros(REGISTERS, np.int64),
+            "rank": np.zeros(n, np.int64),
+            "twin": np.zeros(n, np.int64),
             "pair": pair,
             "first": np.searchsorted(start, np.arange(count + 1)),
             "slot": slot,
@@ -123,8 +128,7 @@ class Searcher:
             "crossing": crossing,
             "live": live,
             "beneath": np.full(count, -1),
-            "dirty": np.zeros(count, np.int64),
-            "stamp": np.zeros(count, np.int64),
+            "arrivals": np.zeros(count, np.int64),
             "lowest": lowest,
             "support": lowest,
             "offset": np.zeros(n, np.int64),
@@ -152,42 +156,36 @@ class Searcher:
         undone
             Decisions that may be undone before the search is given up.
         """
+        used = self.register[POOL]
         if capacity > self._capacity or self._logs:  # a log cannot refer to an earlier one
-            self._table, used = self._empty_table(), 0
-        else:
-            used = self.register[POOL]
+            self._table, used = self._native(self._empty_table()), 0
         self._capacity = capacity
-        rank = rank[self._order]
-        register = np.zeros(REGISTERS, np.int64)
-        register[POOL] = used
-        columns = {"register": register, **self._columns, "rank": rank, "twin": self._twins(rank)}
-        for name in (*TRAIL_ENTRY, *FRAME, "choices"):
-            columns[name] = np.zeros(self._room[name], np.int64)
-        self._lay_out(columns)
+        base, n, rank = self._base, len(rank), rank[self._order]
+        self._initial[base.register + POOL] = used
+        self._initial[base.rank : base.rank + n] = rank
+        self._initial[base.twin : base.twin + n] = self._twins(rank)
+        self._memory[: len(self._initial)] = self._native(self._initial)
         shift = max(capacity.bit_length() - 30, 0)
         self._options = Options(capacity, shift, rule, undone, *self._switches)
-        self._convert(self._compiled)
 
-    def _lay_out(self, columns: dict[str, IntArray]) -> None:
+    def _lay_out(self, columns: dict[str, IntArray]) -> IntArray:
         """Put the columns into one block of memory."""
         ends = np.cumsum([len(column) for column in columns.values()]).tolist()
         begins = dict(zip(columns, [0, *ends], strict=False))
         self._base = Layout(
             section_count=self._sections,
             buffer_count=len(self._order),
-            trail_room=len(columns["trail_entry"]),
+            trail_room=len(columns["trail"]),
             frames_room=len(columns["section"]),
             choices_room=len(columns["choices"]),
             **begins,
         )
-        self._memory = np.concatenate(list(columns.values()))
+        return np.concatenate(list(columns.values()))
 
     def _twins(self, rank: IntArray) -> IntArray:
         """For each buffer the one before it, by rank, that differs in nothing else."""
-        names = ("start", "stop", "size", "alignment", "pin")  # no two are pinned to one place
-        kind = np.stack([self._columns[name] for name in names])
-        order = np.lexsort((rank, *kind))
-        same = (kind[:, order[1:]] == kind[:, order[:-1]]).all(axis=0)
+        order = np.lexsort((rank, self._kind))
+        same = self._kind[order[1:]] == self._kind[order[:-1]]  # no two are pinned to one place
         twin = np.full(len(rank), -1)
         twin[order[1:][same]] = order[:-1][same]
         return twin
@@ -222,15 +220,14 @@ class Searcher:
         """Twice the room for what is short of it; a pool at its limit starts afresh."""
         register, base = self.register, self._base
         short: list[str] = []
-        if register[TRAIL] + 7 * base.section_count + 2 * base.buffer_count > base.trail_room:
-            short += TRAIL_ENTRY
+        if register[TRAIL] + 4 * base.section_count + 3 * base.buffer_count + 3 > base.trail_room:
+            short.append("trail")
         if register[DEPTH] + 1 >= base.frames_room:
             short += FRAME
         if register[CHILD] + base.buffer_count > base.choices_room:
             short.append("choices")
         if short:
             self._double_columns(short)
-            self._room |= {name: 2 * self._room[name] for name in short}
         if register[LOG] + register[DEPTH] + 1 >= len(self._log):
             self._log = self._double(self._log)
         if register[POOL] + 4 + base.section_count + base.buffer_count > len(self._pool):
@@ -250,8 +247,7 @@ class Searcher:
         columns = dict(zip(order, parts, strict=True))
         for name in names:
             columns[name] = np.concatenate([columns[name], np.zeros_like(columns[name])])
-        self._lay_out(columns)
-        self._memory = self._native(self._memory)
+        self._memory = self._native(self._lay_out(columns))
 
     def _double(self, column: Any) -> Any:
         return np.concatenate([column, column]) if self._compiled else column * 2
