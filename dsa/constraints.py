@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from dsa.errors import InvalidProblemError
-from dsa.gate import as_integer, unboxed
+from dsa.gate import as_integer, id_from_data, unboxed
 
 __all__ = ["NONE", "PAIRED", "Constraints"]
 
@@ -164,7 +164,8 @@ def _rows(values: Any, field: str, lengths: tuple[int, ...], what: str) -> list[
             raise InvalidProblemError(
                 f"{field} must be a list of {what}, but has {row!r}", field=field, value=row
             )
-        rows.append(tuple(map(unboxed, row)))  # ids are Python's own, as those of buffers
+        # Ids are Python's own, as those of buffers; JSON has lists for tuples.
+        rows.append(tuple(unboxed(id_from_data(value)) for value in row))
     return rows
 
 

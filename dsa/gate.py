@@ -5,8 +5,10 @@ Used by `Problem` and `Constraints`, behind which every value is what it claims 
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,9 +23,13 @@ __all__ = [
     "IntArray",
     "as_integer",
     "as_natural",
+    "cell_of_id",
     "check_ids",
     "column",
     "holes",
+    "id_from_data",
+    "id_in_cell",
+    "id_to_data",
     "integers",
     "listed",
     "pins",
@@ -169,6 +175,40 @@ def plain(id: Hashable) -> Hashable:
     if isinstance(id, int) or (isinstance(id, float) and id.is_integer()):
         return int(id)
     return str.__str__(id) if isinstance(id, str) else id
+
+
+def id_to_data(id: Hashable) -> Any:
+    """The id as JSON holds it, a tuple as a list; a TypeError for what it cannot hold."""
+    id = unboxed(id)
+    if isinstance(id, tuple):
+        return list(map(id_to_data, id))
+    if not isinstance(id, (str, int)):
+        raise TypeError(f"{id!r} is neither text, an integer nor a tuple of such")
+    return id
+
+
+def id_from_data(data: Any) -> Any:
+    """The id that `id_to_data` wrote."""
+    return tuple(map(id_from_data, data)) if isinstance(data, list) else data
+
+
+def id_in_cell(cell: str) -> Hashable:
+    """The id that a cell of CSV holds: text, or a tuple as JSON writes it, ``["conv", 0]``."""
+    if cell.startswith("["):
+        with suppress(ValueError, TypeError, RecursionError):
+            id: Hashable = id_from_data(json.loads(cell))
+            id_to_data(id)
+            return id
+    return cell
+
+
+def cell_of_id(id: Hashable) -> str | None:
+    """The cell for an id; None if it would not come back from there."""
+    with suppress(TypeError):
+        cell = json.dumps(id_to_data(id)) if isinstance(id, tuple) else str(id)
+        plain = type(id) is int or id_in_cell(cell) == id
+        return cell if plain and cell.isprintable() and cell and cell == cell.strip() else None
+    return None
 
 
 def pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:

@@ -24,6 +24,7 @@ import numpy as np
 from dsa.bounds import lower_bound
 from dsa.constraints import Constraints
 from dsa.errors import FileFormatError, InvalidPlanError, InvalidProblemError
+from dsa.gate import cell_of_id
 from dsa.problem import FREE, Intervals, Problem
 from dsa.result import FORMAT as PLAN_FORMAT
 from dsa.result import Plan
@@ -261,7 +262,8 @@ def read_csv(source: Source) -> Problem:
     The first line names the columns, in any order and case. Every other column is ignored,
     except that one whose name is nearly that of a column the file lacks is refused as a mistake.
     Blank lines and spaces around a cell do not count. Ids are text; only where all of them are
-    integers as Python writes them, they are integers.
+    integers as Python writes them, they are integers. An id ``["conv", 0]``, a list of JSON, is
+    the tuple ``("conv", 0)``.
 
     Examples
     --------
@@ -294,8 +296,8 @@ def write_csv(plan_or_problem: Plan | Problem, target: Target) -> None:
     Raises
     ------
     InvalidProblemError
-        Naming the constraints, or an id that CSV cannot hold: only integers and printable text
-        without spaces at its ends, no two of which read the same.
+        Naming the constraints, or an id that CSV cannot hold: only integers, printable text
+        without spaces at its ends, and tuples of such, no two of which read the same.
 
     Examples
     --------
@@ -333,11 +335,11 @@ def _csv_ids(problem: Problem) -> list[str]:
         return list(map(str, problem.ids))
     seen: dict[str, Hashable] = {}
     for id in problem.ids:
-        name = str(id)
-        if type(id) not in (int, str) or not name or not name.isprintable() or name != name.strip():
+        name = cell_of_id(id)
+        if name is None:
             raise InvalidProblemError(
-                f"buffer {id!r}: CSV cannot hold this id, only an integer or printable text "
-                "without spaces at its ends; write JSON, or give it another id",
+                f"buffer {id!r}: CSV cannot hold this id, only an integer, printable text without "
+                "spaces at its ends, or a tuple of such; write JSON, or give it another id",
                 id=id,
                 field="id",
                 value=id,
@@ -385,7 +387,7 @@ def write_json(plan_or_problem: Plan | Problem, target: Target) -> None:
     Raises
     ------
     InvalidProblemError
-        Naming an id that is neither a string nor an integer.
+        Naming an id that is neither text nor an integer nor a tuple of such.
 
     Examples
     --------

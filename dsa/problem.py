@@ -526,22 +526,24 @@ class Problem:
         return Problem.from_columns(**columns, ids=ids, capacity=self.capacity)
 
     def to_dict(self) -> dict[str, Any]:
-        """The problem as plain data for JSON; ids must be strings or integers.
+        """The problem as plain data for JSON; ids must be text, integers, or tuples of such.
 
         Raises
         ------
         InvalidProblemError
             Naming an id that JSON cannot hold.
         """
+        data: dict[str, Any] = {"ids": []}
         for id in self.ids:
-            if not isinstance(id, (str, int)):
+            try:
+                data["ids"].append(gate.id_to_data(id))
+            except TypeError as error:
                 raise InvalidProblemError(
-                    f"buffer {id!r}: only an id that is a string or an integer can be written",
+                    f"buffer {id!r}: this id cannot be written: {error}",
                     id=id,
                     field="id",
                     value=id,
-                )
-        data: dict[str, Any] = {"ids": list(self.ids)}
+                ) from None
         data |= {name: getattr(self, name).tolist() for name in _COLUMNS}
         data["offset"] = [None if pin == FREE else pin for pin in data.pop("pin")]
         data["capacity"] = self.capacity
@@ -574,6 +576,8 @@ class Problem:
                     f"column {name!r} must be a list, got {values!r}", field=name, value=values
                 )
         constraints = Constraints.from_dict(data.get("constraints", {}))
+        if isinstance(data.get("ids"), list):
+            data = {**data, "ids": list(map(gate.id_from_data, data["ids"]))}
         return cls.from_columns(**{**data, "constraints": constraints})
 
     # -- derived, computed once --------------------------------------------------------------

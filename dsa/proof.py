@@ -70,6 +70,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dsa.errors import InvalidProofError
+from dsa.gate import id_from_data, id_to_data
 from dsa.problem import Buffer, Problem
 
 __all__ = ["Proof", "check"]
@@ -137,8 +138,8 @@ class Proof:
     def to_dict(self) -> dict[str, Any]:
         """The proof as plain data for JSON."""
         return {
-            "ids": list(self.ids),
-            "bottom": list(self.bottom),
+            "ids": list(map(id_to_data, self.ids)),
+            "bottom": list(map(id_to_data, self.bottom)),
             "unit": self.unit,
             "capacity": self.capacity,
             "symmetry": self.symmetry,
@@ -165,10 +166,12 @@ class Proof:
         for entry in data["log"]:
             if type(entry) is not int:
                 raise InvalidProofError(f"the proof's log cannot hold {entry!r}")
-        for id in (*data["ids"], *data["bottom"]):
-            if not isinstance(id, (str, int)):
-                raise InvalidProofError(f"the proof cannot be about {id!r}")
-        lists = {name: tuple(data[name]) for name, kind in kinds.items() if kind is list}
+        lists = {name: id_from_data(data[name]) for name, kind in kinds.items() if kind is list}
+        for id in (*lists["ids"], *lists["bottom"]):
+            try:
+                id_to_data(id)
+            except TypeError as error:
+                raise InvalidProofError(f"the proof cannot be about {id!r}: {error}") from None
         return cls(**{**data, **lists})
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from dsa.bounds import Bound, lower_bound
 from dsa.errors import InvalidPlanError, InvalidProblemError, InvalidProofError
+from dsa.gate import id_to_data
 from dsa.problem import Buffer, IntArray, Intervals, Problem
 from dsa.proof import Proof, check
 from dsa.units import format_size
@@ -239,7 +240,7 @@ class Plan:
         return validate(self, intervals, capacity=capacity)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan and its problem as plain data for JSON; ids must be strings or integers."""
+        """The plan and its problem as plain data for JSON; ids as in `Problem.to_dict`."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -251,7 +252,7 @@ class Plan:
             "bound_witness": {
                 "kind": self.bound_witness.kind,
                 "step": self.bound_witness.step,
-                "ids": list(self.bound_witness.ids),
+                "ids": list(map(id_to_data, self.bound_witness.ids)),
             },
             "status": self.status,
             "solver": self.solver,

@@ -14,6 +14,7 @@ from itertools import filterfalse, islice
 from typing import Any, NoReturn
 
 from dsa.errors import FileFormatError, InvalidProblemError
+from dsa.gate import id_in_cell
 from dsa.problem import FREE, Problem
 
 __all__ = ["NEEDED", "Table", "written_holes"]
@@ -168,7 +169,9 @@ class Table:
             message = "is empty; name every buffer or remove the column"
             self.refuse(message, cells.index(""), "id", "")
         numbers = _plain_integers(cells)
-        return numbers if numbers is not None and list(map(str, numbers)) == cells else cells
+        if numbers is not None and list(map(str, numbers)) == cells:
+            return numbers
+        return list(map(id_in_cell, cells))
 
     def problem(self, *, pinned: bool) -> Problem:
         """The problem of all columns; without pins, offsets are left to be read as a plan."""

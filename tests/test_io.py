@@ -78,6 +78,8 @@ WORDS = st.text(st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_s
     "v{}".format
 )
 NAMES = st.one_of(WORDS, st.tuples(WORDS, WORDS).map(' ,"'.join))
+PARTS = st.recursive(st.text() | st.integers(), lambda part: st.lists(part, max_size=3).map(tuple))
+TUPLES = st.lists(PARTS, max_size=3).map(tuple)
 
 # Problems with everything that there is.
 CONSTRAINED = problems(
@@ -91,14 +93,19 @@ CONSTRAINED = problems(
 # -- there and back ---------------------------------------------------------------------------
 
 
-@given(named_problems(NAMES) | named_problems(st.integers()) | problems(pins=True, alignments=True))
+@given(
+    named_problems(NAMES)
+    | named_problems(st.integers())
+    | named_problems(TUPLES)
+    | problems(pins=True, alignments=True)
+)
 def test_csv_round_trip(problem: Problem) -> None:
     """A problem comes back from CSV as it was, whatever its ids, alignments, pins and holes."""
     assert read(written(io.write_csv, problem)) == problem
 
 
 @given(
-    named_problems(st.text() | st.integers()) | CONSTRAINED,
+    named_problems(st.text() | st.integers() | TUPLES) | CONSTRAINED,
     st.none() | st.integers(0, 2**60),
 )
 def test_json_round_trip(problem: Problem, capacity: int | None) -> None:
@@ -233,10 +240,15 @@ def test_bytes_or_text() -> None:
         (["1", "a"], ("1", "a")),
         (["1", "-0"], ("1", "-0")),
         (["1", "1_0"], ("1", "1_0")),
+        (['"[""conv"", 0]"', '"[[""f.py"",12],1]"'], (("conv", 0), (("f.py", 12), 1))),
+        (["[3]", "3"], ((3,), "3")),
+        (["[]", "[3"], ((), "[3")),
+        (["[null]", "[1.5]"], ("[null]", "[1.5]")),
+        (["[" * 9000, "[[[]"], ("[" * 9000, "[[[]")),
     ],
 )
 def test_ids(cells: list[str], ids: tuple[Any, ...]) -> None:
-    """Ids are text, unless all of them are integers as Python writes them."""
+    """Ids are text, unless all are integers as Python writes them; tuples are lists of JSON."""
     assert read("id,lower,upper,size\n" + "".join(f"{id},0,1,8\n" for id in cells)).ids == ids
 
 
@@ -419,7 +431,7 @@ def test_undecodable(tmp_path: Path, content: bytes, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "id", ["", " a", "a ", "a\nb", "a\rb", "a\0b", "\ud800", (1, 2), None, 1.5]
+    "id", ["", " a", "a ", "a\nb", "a\rb", "a\0b", "\ud800", (1, 2.0), None, 1.5, '["a", 0]']
 )
 def test_ids_csv_cannot_hold(tmp_path: Path, id: Any) -> None:
     """An id that would not come back from CSV is refused, and nothing is written."""
@@ -468,7 +480,7 @@ def tampered(**changes: Any) -> str:
         (tampered(size=[4, 4, 4, 4, 4.0]), ": buffer 'b5': size must be an integer, got 4.0"),
         (tampered(size=[4, 4, 4, 4, None]), ": buffer 'b5': size must be an integer, got None"),
         (tampered(ids=["a", "a", "b", "c", "d"]), ": buffer 'a': two buffers have this id"),
-        (tampered(ids=[["a"], "b", "c", "d", "e"]), ": an id must be hashable"),
+        (tampered(ids=[{}, "b", "c", "d", "e"]), ": an id must be hashable"),
         (tampered(capacity="1MiB"), ": capacity must be an integer, got '1MiB'"),
         (tampered(holes=3), ": column 'holes' must be a list, got 3"),
         (tampered(holes=[[0, 1]]), ": a hole is (position, lower, upper), or these and"),
@@ -481,7 +493,7 @@ def tampered(**changes: Any) -> str:
         (tampered(constraints={"apart": 3}), ": apart must be a list of pairs of ids, got 3"),
         (tampered(constraints={"apart": [["b1"]]}), "list of pairs of ids, but has ['b1']"),
         (tampered(constraints={"apart": [["b1", "x"]]}), ": apart: there is no buffer 'x'"),
-        (tampered(constraints={"apart": [["b1", []]]}), ": apart: [] is no id"),
+        (tampered(constraints={"apart": [["b1", {}]]}), ": apart: {} is no id"),
         (tampered(constraints={"reserved": [[4, 4]]}), ": reserved range [4, 4) is empty"),
         (tampered(constraints={"reserved": [[4, "8"]]}), ": reserved must be an integer, got '8'"),
         (tampered(constraints={"chunk": 0}), ": chunk must be at least 1, got 0"),
@@ -522,9 +534,9 @@ def test_json_that_python_cannot_hold(
 
 @pytest.mark.parametrize("write", [io.write_json, io.write_csv])
 def test_unwritable_ids(write: Callable[..., None]) -> None:
-    """An id that is neither a string nor an integer is refused by name."""
-    with pytest.raises(InvalidProblemError, match=r"buffer \(1, 2\)"):
-        written(write, Problem.from_columns([0], [1], [8], ids=[(1, 2)]))
+    """An id with something else in it than text, integers and tuples is refused by name."""
+    with pytest.raises(InvalidProblemError, match=r"buffer \(1, 2.5\)"):
+        written(write, Problem.from_columns([0], [1], [8], ids=[(1, 2.5)]))
 
 
 # -- plans that were tampered with ------------------------------------------------------------

@@ -379,7 +379,7 @@ def test_a_plan_carries_its_proof() -> None:
         ({"log": [0, "1"]}, "the proof's log cannot hold '1'"),
         ({"symmetry": 1}, "the proof's 'symmetry' cannot be 1"),
         ({"log": [0]}, "the plan's proof does not hold: the log ends after 1 entries"),
-        ({"ids": [[0], 1]}, r"the proof cannot be about \[0\]"),
+        ({"ids": [{}, 1]}, "the proof cannot be about {}"),
     ],
 )
 def test_a_plan_with_a_wrong_proof_is_not_read(change: dict[str, Any], message: str) -> None:
