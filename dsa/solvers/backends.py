@@ -259,7 +259,7 @@ class _Highs(pulp.HiGHS):  # type: ignore[misc]
         """
         values, costs = solver.getSolution().col_value, solver.getLp().col_cost_
         found = math.fsum(map(mul, costs, values)) if len(values) == len(costs) else math.nan
-        return abs(found - solver.getInfo().objective_function_value) > 0.25
+        return bool(abs(found - solver.getInfo().objective_function_value) > 0.25)
 
     def findSolutionValues(self, model: Any) -> tuple[int, int]:  # noqa: N802
         """Read what was found; PuLP would look for values where there are none."""
