@@ -6,6 +6,7 @@ import pickle
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dsa import Buffer, InvalidPlanError, InvalidProblemError, Plan, Problem, plan
+from dsa import Buffer, InvalidPlanError, InvalidProblemError, Plan, Problem, io, plan
 from dsa.bench.networks import (
     NETWORKS,
     Branches,
@@ -24,6 +25,7 @@ from dsa.bench.networks import (
     Transformer,
 )
 from dsa.bench.networks import planned as planned_network
+from dsa.cli import main
 from dsa.replay import Arena, Recorder, Tally
 from dsa.testing import problems
 from tests.shared import examples
@@ -46,6 +48,27 @@ def bytes_of(arena: Arena, id: Hashable, size: int) -> range:
 def meet(one: range, other: range) -> bool:
     """Whether two ranges share bytes."""
     return one.start < other.stop and other.start < one.stop
+
+
+# -- from the record to the arena -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv"])
+def test_a_record_is_planned_from_a_shell(suffix: str, tmp_path: Path) -> None:
+    """Recorder, file, `dsa plan`, file, arena: sites are what they were, and nothing strays."""
+    sites: list[Hashable] = ["conv", 7, ("model.py", 12), 'a "b", c', ""]
+    recorder = Recorder()
+    for site in sites * 2:
+        recorder.allocate(site, 64)
+    model, planned = tmp_path / f"record{suffix}", tmp_path / f"plan{suffix}"
+    write = io.write_json if suffix == ".json" else io.write_csv
+    write(recorder.problem(), model)
+    assert main(["plan", str(model), "--alignment", "16", "-o", str(planned)]) == 0
+    assert main(["validate", str(planned), str(model)]) == 0
+    arena = Arena(io.read_plan(planned), guard=True)
+    with arena.run():
+        assert [arena.allocate(site, 64) for site in sites * 2] == list(recorder.problem().ids)
+    assert (arena.tally.planned, arena.tally.strays) == (2 * len(sites), 0)
 
 
 # -- as planned ---------------------------------------------------------------------------------
