@@ -100,7 +100,7 @@ def _quiet() -> warnings.catch_warnings[None]:
 def _lowered(program: Any) -> Any:
     import torch
 
-    table = torch.export.default_decompositions()
+    table: Any = torch.export.default_decompositions()
     # Attention stays whole, as in every runtime: taken apart, it would fill a matrix with zeros.
     for operator in [op for op in table if "scaled_dot_product" in str(op)]:
         table.pop(operator)
