@@ -9,6 +9,7 @@ import json
 import operator
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +43,7 @@ IntArray: TypeAlias = npt.NDArray[np.int64]
 # Steps and sums of bytes stay below this, so that no int64 sum or difference of two can wrap.
 LIMIT = 2**62
 RANGE = "must lie between -2**62 and 2**62"
+NO_HOLES: tuple[()] = ()  # there is one empty tuple
 FREE = -1  # in the column of pins: the solver chooses the offset
 
 
@@ -62,18 +64,18 @@ def _read_array(array: npt.NDArray[Any]) -> dict[str, Any]:
 
 
 def _read_rows(rows: Iterable[Any]) -> dict[str, Any]:
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("lower", "upper", "size", "alignment", "offset", "ids", "holes")
-    }
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Iterable):
         raise InvalidProblemError(
             f"expected an iterable of buffers, got {type(rows).__name__} {rows!r}", value=rows
         )
-    for position, row in enumerate(rows):
-        for name, value in zip(columns, _read_row(row, position), strict=True):
-            columns[name].append(value)
+    table = [_read_row(row, position) for position, row in enumerate(rows)]
+    names = ("lower", "upper", "size", "alignment", "offset", "ids", "holes")
+    columns: dict[str, Any] = {name: [row[k] for row in table] for k, name in enumerate(names)}
     columns["holes"] = [
-        (i, *hole) for i, rows in enumerate(columns["holes"]) for hole in _hole_rows(rows, i)
+        (i, *hole)
+        for i, rows in enumerate(columns["holes"])
+        if rows is not NO_HOLES
+        for hole in _hole_rows(rows, i)
     ]
     return columns
 
@@ -100,11 +102,11 @@ def _read_row(row: Any, position: int) -> tuple[Any, ...]:
             getattr(row, "alignment", 1),
             getattr(row, "offset", None),
             position if id is None else id,
-            getattr(row, "holes", ()),
+            getattr(row, "holes", NO_HOLES),
         )
     values = row.tolist() if isinstance(row, np.ndarray) else row
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)) and len(values) == 3:
-        return (*values, 1, None, position, ())
+        return (*values, 1, None, position, NO_HOLES)
     raise InvalidProblemError(
         f"buffer {position}: expected a Buffer, a (lower, upper, size) tuple or an object with "
         f"those attributes, got {row!r}",
@@ -216,6 +218,8 @@ def pins(offset: Any, ids: Sequence[Hashable] | None) -> Any:
     if isinstance(offset, np.ndarray) and offset.dtype != np.object_:
         return offset
     pins = list(offset)
+    if set(map(type, pins)) == {NoneType}:  # as of most lists of buffers
+        return np.full(len(pins), FREE)
     for i, value in enumerate(pins):
         if isinstance(value, (int, np.integer)) and value == FREE:
             id = i if ids is None else ids[i]

@@ -291,7 +291,8 @@ def _sweep(
 ) -> bool:
     """Whether a new buffer overlaps a neighbour.
 
-    The marks are the leaves of a binary tree; a node is live if something below it is.
+    The marks are the leaves of a binary tree; a node is live if something below it is. On its way
+    up a new mark meets the nearest on either side.
     """
     leaves = len(live) // 2
     _mark(live, leaves)
@@ -304,23 +305,21 @@ def _sweep(
                 node >>= 1
                 live[node] = 0
             continue
-        node = leaves + event
-        while not node & 1 or not live[node - 1]:
+        node, left, right = leaves + event, 0, 0
+        while not left or not right:
+            live[node] = 1
+            if node & 1:
+                if not left and live[node - 1]:
+                    left = node - 1
+            elif not right and live[node + 1]:
+                right = node + 1
             node >>= 1
-        node -= 1
-        while node < leaves:
-            node = 2 * node + live[2 * node + 1]
-        if ends[node - leaves] > starts[event]:
+        while left < leaves:
+            left = 2 * left + live[2 * left + 1]
+        while right < leaves:
+            right = 2 * right + 1 - live[2 * right]
+        if ends[left - leaves] > starts[event] or starts[right - leaves] < ends[event]:
             return True
-        node = leaves + event
-        while node & 1 or not live[node + 1]:
-            node >>= 1
-        node += 1
-        while node < leaves:
-            node = 2 * node + 1 - live[2 * node]
-        if starts[node - leaves] < ends[event]:
-            return True
-        _mark(live, leaves + event)
     return False
 
 
