@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dsa.kernels.gaps import FILL, UNPLACED, fill_gaps, stack_all
+from dsa.kernels.gaps import FILL, TOP, UNPLACED, fill_gaps, stack_all
 from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
@@ -65,11 +65,10 @@ def _gap(problem: Problem, i: int, below: IntArray, top: IntArray, fit: Fit) -> 
         floor = -(-floor // alignment) * alignment
     room = below - floor[:-1]
     fits = room >= size
-    if fit == "first":
-        gap = int(fits.argmax()) if fits.any() else -1
-    else:
-        gap = int(np.where(fits, room, np.iinfo(np.int64).max).argmin()) if fits.any() else -1
-    return int(floor[gap])
+    if not len(fits):
+        return 0
+    gap = int(fits.argmax() if fit == "first" else np.where(fits, room, TOP).argmin())
+    return int(floor[gap if fits[gap] else -1])
 
 
 def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
