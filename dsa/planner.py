@@ -55,7 +55,8 @@ def plan(
         What holds between buffers, and which addresses are not to be used: see `Constraints`.
     time_limit
         Seconds of wall time after which a solver returns the best plan it has; None leaves it
-        to the solver.
+        to the solver. A first plan is made whatever the limit: by solvers of one pass (`greedy`,
+        `best-fit`, `linear-scan`, `naive`) it is never cut short.
     target
         Peak that is good enough; the lower bound if None.
     hint
