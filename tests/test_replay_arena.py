@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -262,19 +263,6 @@ def test_a_double_free_is_counted() -> None:
     assert (arena.tally.unknown_frees, arena.tally.survivors) == (2, 1)
 
 
-@pytest.mark.parametrize("size", [-1, -(2**70)])
-def test_a_negative_size_is_refused(size: int) -> None:
-    """Whether or not the site is known; the run goes on."""
-    arena = arena_of()
-    with arena.run():
-        for site in ("a", "x"):
-            with pytest.raises(InvalidProblemError, match=f"site {site!r}: size must be at least"):
-                arena.allocate(site, size)
-        with pytest.raises(TypeError):
-            arena.allocate("a", 2.5)  # type: ignore[arg-type]
-        assert arena.allocate("a", 64) == "a"
-
-
 def test_a_size_beyond_all_memory_is_a_memory_error() -> None:
     """As of the ordinary allocator; the run goes on."""
     arena = arena_of()
@@ -447,6 +435,18 @@ def test_the_guard_finds_a_write_beyond_the_end() -> None:
         write_too_far(arena_of(guard=True))
 
 
+def test_the_guard_finds_a_write_after_the_run() -> None:
+    """When the next run of the thread begins; once told, it is done with."""
+    arena = arena_of(guard=True)
+    with arena.run():
+        kept = arena.view(arena.allocate("a", 64), 64)
+    kept[5] = 1
+    for expected in (pytest.raises(InvalidPlanError, match="before the run began"), nullcontext()):
+        with expected, arena.run():
+            arena.allocate("a", 64)
+    assert arena.tally.planned == 2
+
+
 def test_the_guard_does_not_hide_an_exception() -> None:
     """What went wrong in the run is told, not what it left behind."""
     with pytest.raises(ZeroDivisionError):
@@ -553,6 +553,64 @@ def test_the_guard_judges_as_the_validator_does(
         follow(arena)
         assert arena.tally.planned == len(problem)
         assert arena.tally.peak == judged.peak
+
+
+# -- what is no allocation ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2.0, "8", None, True, -1, -(2**70), 2**62])
+@pytest.mark.parametrize("site", ["a", "never planned"])
+def test_a_size_that_is_none_is_refused(site: str, size: Any) -> None:
+    """The error names the site and the value, and the site's next allocation is still its first."""
+    arena = arena_of()
+    with arena.run():
+        with pytest.raises(InvalidProblemError, match=f"site '{site}': size must") as caught:
+            arena.allocate(site, size)
+        assert (caught.value.field, caught.value.value) == ("size", size)
+        assert arena.allocate("a", 64) == "a"
+    assert (arena.tally.planned, arena.tally.strays) == (1, 0)
+
+
+@pytest.mark.parametrize("given", [Problem(ROW), ROW, None])
+def test_an_arena_is_made_of_a_plan(given: Any) -> None:
+    """What has no offsets yet is refused, and the error says what to do."""
+    with pytest.raises(TypeError, match=r"an arena is made of a Plan, got .*; give it plan\("):
+        Arena(given)
+
+
+# -- views that must not be ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [
+        (-1, "u1", r"shape \(-1,\) has a length below 0"),  # NumPy takes all bytes that follow
+        ((2, -1), "u1", r"shape \(2, -1\) has a length below 0"),
+        ((-2, -2), "u1", r"shape \(-2, -2\) has a length below 0"),
+        (2.0, "u1", "shape must be an integer or several, got 2.0"),
+        ("22", "u1", "shape must be an integer or several, got '22'"),
+        ((2, True), "u1", r"shape must be an integer or several, got \(2, True\)"),
+        (None, "u1", "shape must be an integer or several, got None"),
+        (2, object, "type object has references, and these bytes are none"),
+        (2, [("x", "u1"), ("y", "O")], "has references"),
+        (2, "S", r"type \|S0 has no size"),  # NumPy makes it a type of another size
+        (2, "U", "type <U0 has no size"),
+        (65, "u1", "needs 65 B, but the buffer has 64 B"),
+        (2, ("u1", (33,)), "needs 66 B, but the buffer has 64 B"),
+        ((2**40, 2**40), "u1", "but the buffer has 64 B"),
+    ],
+)
+@pytest.mark.parametrize("running", [False, True])
+def test_a_view_is_never_beyond_its_buffer(
+    running: bool, shape: Any, dtype: Any, message: str
+) -> None:
+    """Whatever shape and type are asked for: an error that names the buffer, and no array."""
+    arena = arena_of()
+    with arena.run() if running else nullcontext():
+        if running:
+            arena.allocate("a", 64)
+        with pytest.raises(ValueError, match=f"buffer 'a': .*{message}"):
+            arena.view("a", shape, dtype)
 
 
 # -- networks -----------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ bytes are never handed out twice, however a run strays and whatever the plan say
 from __future__ import annotations
 
 import math
-import operator
 import threading
 from bisect import bisect_left
 from collections import Counter
@@ -21,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dsa.errors import InvalidPlanError, InvalidProblemError
-from dsa.gate import LIMIT
+from dsa.gate import LIMIT, as_integer
 from dsa.result import Plan
 from dsa.validation import validate
 
@@ -167,8 +166,9 @@ class Arena:
         that of the views; make it 64 for kernels that want cache lines.
     guard
         Prove at run time that the plan holds: bytes that nobody holds are filled with a pattern,
-        which must be intact when they are handed out and when the run ends; and two buffers that
-        the plan itself puts onto the same bytes are an error. Costs a pass over the bytes.
+        which must be intact when they are handed out, and when a run begins or ends; and two
+        buffers that the plan itself puts onto the same bytes are an error. Costs a few passes over
+        the bytes.
 
     Raises
     ------
@@ -199,6 +199,8 @@ class Arena:
     """
 
     def __init__(self, plan: Plan, *, guard: bool = False) -> None:
+        if not isinstance(plan, Plan):
+            raise TypeError(f"an arena is made of a Plan, got {plan!r}; give it plan(...) of that")
         self.plan = plan
         self.guard = guard
         self._places = _places(plan)
@@ -226,19 +228,20 @@ class Arena:
         MemoryError
             If there is no memory for the block.
         InvalidPlanError
-            In guard mode, if bytes that nobody held were written.
+            In guard mode, if bytes that nobody held were written, also since the last run.
         """
         if self._local.run is not None:
             raise RuntimeError("a run is under way on this thread; end it before the next")
-        memory = self._memory()
-        if self.guard:
-            memory.fill(_FILL)
-        run = self._local.run = _Run(memory)
+        run = self._local.run = _Run(self._memory())
         try:
+            if self.guard:
+                _check_filled(run.memory, 0, self.plan.peak, "before the run began")
             yield
             if self.guard:
                 self._check_free(run)
         finally:
+            if self.guard:
+                run.memory.fill(_FILL)
             self._local.run = None
             self._count(run)
 
@@ -257,16 +260,12 @@ class Arena:
         RuntimeError
             If no run is under way on this thread.
         InvalidProblemError
-            If the size is negative.
+            If the size is no integer, negative, or 2**62 or more.
         InvalidPlanError
             In guard mode, if the plan gives the bytes to two buffers live together, or they were
             written while nobody held them.
         """
-        run, size = self._running(), operator.index(size)
-        if size < 0:
-            raise InvalidProblemError(
-                f"site {site!r}: size must be at least 0, got {size}", field="size", value=size
-            )
+        run, size = self._running(), _size(size, site)
         ordinal = run.ordinals.get(site, 0)
         run.ordinals[site] = ordinal + 1
         place = self._places.get((site, ordinal))
@@ -283,7 +282,8 @@ class Arena:
                     self._check_plan(run.owner[holder], place.id)
                 return self._stray(run, "occupied", place.id, size)
             if self.guard:
-                _check_filled(run.memory, place.offset, place.offset + size, place.id)
+                before = f"before buffer {place.id!r} got it"
+                _check_filled(run.memory, place.offset, place.offset + size, before)
         run.live[place.id] = _Held(run.memory, place.offset, size)
         run.counts["planned"] += 1
         run.lower = place.lower
@@ -326,7 +326,8 @@ class Arena:
         KeyError
             If the buffer is not live in the run, or not in the plan.
         ValueError
-            If the array does not fit into the buffer.
+            If the array does not fit into the buffer, or bytes cannot be one: a length below 0, a
+            type without a size or with references to objects.
         """
         run = self._local.run
         if run is not None:
@@ -337,14 +338,17 @@ class Arena:
             memory, offset, size = self._memory(), self._by_id[id].offset, self._by_id[id].size
         else:
             raise KeyError(f"the plan has no buffer {id!r}, and no run is under way on this thread")
-        shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-        wanted = math.prod(shape) * np.dtype(dtype).itemsize
+        try:
+            lengths, kind = _lengths(shape), _kind(dtype)
+        except ValueError as error:
+            raise ValueError(f"buffer {id!r}: {error}") from None
+        wanted = math.prod(lengths) * kind.itemsize
         if wanted > size:
             raise ValueError(
-                f"buffer {id!r}: an array of shape {shape} and type {np.dtype(dtype)} needs "
-                f"{wanted} B, but the buffer has {size} B"
+                f"buffer {id!r}: an array of shape {lengths} and type {kind} needs {wanted} B, "
+                f"but the buffer has {size} B"
             )
-        return np.ndarray(shape, dtype, memory, offset)
+        return np.ndarray(lengths, kind, memory, offset)
 
     @property
     def tally(self) -> Tally:
@@ -357,6 +361,8 @@ class Arena:
     def _memory(self) -> Bytes:
         if self._local.memory is None:
             self._local.memory = _aligned(self.plan.peak, self._alignment)
+            if self.guard:
+                self._local.memory.fill(_FILL)
         return self._local.memory
 
     def _running(self) -> _Run:
@@ -398,16 +404,49 @@ class Arena:
         _check_filled(run.memory, free, self.plan.peak)
 
 
-def _check_filled(memory: Bytes, start: int, end: int, id: Hashable = None) -> None:
+def _check_filled(memory: Bytes, start: int, end: int, when: str = "") -> None:
     intact = memory[start:end] == _FILL
     if intact.all():
         return
     at = start + int(intact.argmin())
-    whose = "" if id is None else f", before buffer {id!r} got it"
     raise InvalidPlanError(
         f"the plan does not hold for this run: byte {at} was written while no buffer held it"
-        f"{whose}; look for a view used after its free, or a write beyond its end"
+        f"{when and ', '}{when}; look for a view used after its free, or a write beyond its end"
     )
+
+
+def _size(size: int, site: Hashable) -> int:
+    """The size, checked."""
+    try:
+        size, what = as_integer(size), f"be at least 0 and below 2**62, got {size}"
+        if 0 <= size < LIMIT:
+            return size
+    except TypeError:
+        what = f"be an integer, got {size!r}"
+    raise InvalidProblemError(f"site {site!r}: size must {what}", field="size", value=size)
+
+
+def _lengths(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape, checked: NumPy would let a length of -1 be all the memory that follows."""
+    try:
+        several = isinstance(shape, Sequence) and not isinstance(shape, str)
+        values: Any = shape if several else (shape,)
+        lengths = tuple(map(as_integer, values))
+    except TypeError:
+        raise ValueError(f"shape must be an integer or several, got {shape!r}") from None
+    if min(lengths, default=0) < 0:
+        raise ValueError(f"shape {lengths} has a length below 0")
+    return lengths
+
+
+def _kind(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """The type, checked: bytes of an arena are no references, which NumPy would follow."""
+    kind = np.dtype(dtype)
+    if kind.hasobject:
+        raise ValueError(f"type {kind} has references, and these bytes are none")
+    if not kind.itemsize:
+        raise ValueError(f"type {kind!s} has no size")
+    return kind
 
 
 def _rebuild(plan: Plan, guard: bool) -> Arena:
