@@ -47,9 +47,9 @@ class Domain:
     pin
         The only offset; None if there are others.
     chunk
-        No member may lie across a multiple of this.
-    members
-        ``(shift, size)`` of each member, for `chunk`.
+        No member may lie across a multiple of this; None if there is no such rule for any.
+    within
+        Ranges of what the offset may be modulo `chunk`.
     """
 
     modulus: int = 1
@@ -57,7 +57,7 @@ class Domain:
     blocked: Ranges = ()
     pin: int | None = None
     chunk: int | None = None
-    members: tuple[tuple[int, int], ...] = ()
+    within: Ranges = ()
 
     def first(self, offset: int) -> int:
         """The lowest allowed offset that is not below this one; `LIMIT` if there is none.
@@ -66,36 +66,35 @@ class Domain:
         --------
         >>> Domain(modulus=8, blocked=((6, 20),)).first(3)
         24
-        >>> Domain(chunk=10, members=((0, 4),)).first(7)
+        >>> Domain(chunk=10, within=((0, 7),)).first(7)
         10
         """
         if self.pin is not None:
             return self.pin if offset <= self.pin else LIMIT
-        # After the last blocked range everything repeats with this period.
-        period = math.lcm(self.modulus, self.chunk or 1)
-        end = max(offset, self.blocked[-1][1] if self.blocked else 0) + 2 * period
-        while offset < min(end, LIMIT):
-            moved = offset + (self.remainder - offset) % self.modulus
-            moved = self._past_blocked(moved)
-            moved = self._past_boundary(moved)
+        while offset < LIMIT:
+            moved = self._past_blocked(self._on_grid(offset))
             if moved == offset:
                 return offset
             offset = moved
         return LIMIT
 
+    def _on_grid(self, offset: int) -> int:
+        """The first offset that is aligned, and at which no member lies across a chunk."""
+        offset += (self.remainder - offset) % self.modulus
+        if self.chunk is None:
+            return offset
+        at, step = offset % self.chunk, self.modulus % self.chunk
+        steps = [
+            first_multiple(step, self.chunk, (start - at) % self.chunk, stop - start)
+            for start, stop in self.within
+        ]
+        least = min((count for count in steps if count is not None), default=LIMIT)
+        return offset + self.modulus * least
+
     def _past_blocked(self, offset: int) -> int:
         for start, stop in self.blocked:
             if start <= offset < stop:
                 return stop
-        return offset
-
-    def _past_boundary(self, offset: int) -> int:
-        if self.chunk is None:
-            return offset
-        for shift, size in self.members:
-            start = (offset + shift) % self.chunk
-            if start + size > self.chunk:
-                offset += self.chunk - start
         return offset
 
 
@@ -141,6 +140,7 @@ class Bodies:
         constraints: Constraints,
     ) -> None:
         self._ids, self._lower, self._upper, self._size = ids, lower, upper, size
+        self._alignment = alignment
         self._constraints = constraints
         self._position = {id: i for i, id in enumerate(ids)}
         self.body, self.shift = self._tie()
@@ -157,7 +157,7 @@ class Bodies:
             self._parts[part.body].append(part)
         listed = [part for parts in self._parts for part in parts]
         self.parts = np.array(listed, np.int64).reshape(-1, 6)
-        self.domain = [self._domain(body, alignment, pin) for body in range(count)]
+        self.domain = [self._domain(body, pin) for body in range(count)]
         self._against: dict[int, IntArray] = {}
         self._remembered = 0
         self._forbidden: dict[int, dict[int, Ranges]] = {}
@@ -326,24 +326,28 @@ class Bodies:
         n = len(self._ids)
         body, shift = np.full(n, -1, np.int64), np.zeros(n, np.int64)
         for count, first in enumerate(self._firsts(body)):
-            body[first], members, pending = count, [first], [first]
+            body[first], place, pending = count, {first: 0}, [first]
             while pending:
                 i = pending.pop()
                 for j, delta, field in ties.get(i, ()):
-                    wanted = int(shift[i]) + delta
-                    if body[j] < 0:
-                        body[j], shift[j] = count, wanted
-                        members.append(j)
+                    wanted = place[i] + delta
+                    if j not in place:
+                        body[j], place[j] = count, wanted
                         pending.append(j)
-                    elif shift[j] != wanted:
+                    elif place[j] != wanted:
                         self._refuse(
                             i,
                             j,
                             field,
                             f"is to lie {delta} bytes above buffer {self._ids[i]!r}, but other "
-                            f"aliases or relative offsets put it {int(shift[j] - shift[i])} above",
+                            f"aliases or relative offsets put it {place[j] - place[i]} above",
                         )
-            shift[members] -= shift[members].min()
+            lowest = min(place, key=place.__getitem__)
+            for i, at in place.items():
+                shift[i] = min(at - place[lowest], LIMIT)
+                if shift[i] == LIMIT:
+                    far = f"lies 2**62 bytes or more above buffer {self._ids[lowest]!r}"
+                    self._refuse(lowest, i, "relative", far)
         return body, shift
 
     @staticmethod
@@ -369,9 +373,11 @@ class Bodies:
                 may_share[i] |= storage - {i}
         for i in list(apart):
             for j in apart[i] & may_share.get(i, set()):
-                self._refuse(i, j, "apart", f"is to be apart from {self._ids[i]!r} and to share")
+                also = "is to be apart from buffer {!r}, and exclusive or an alias of it"
+                self._refuse(i, j, "apart", also.format(self._ids[i]))
             for j in apart[i] & in_place.get(i, set()):
-                self._refuse(i, j, "apart", f"is to be apart from {self._ids[i]!r} and in place")
+                also = "is to be apart from buffer {!r}, and in place of it or the reverse"
+                self._refuse(i, j, "apart", also.format(self._ids[i]))
         return may_share, apart, in_place
 
     def _check_in_place(self, i: int, j: int) -> None:
@@ -417,12 +423,12 @@ class Bodies:
                     yield _Part(body, i, lower, upper, shift + start, shift + stop)
                 step = upper
 
-    def _domain(self, body: int, alignment: list[int], pin: list[int]) -> Domain:
+    def _domain(self, body: int, pin: list[int]) -> Domain:
         members = self.members[body]
         solid = tuple((int(self.shift[i]), self._size[i]) for i in members if self._size[i])
         modulus, remainder = 1, 0
         for i in members:
-            joined = _both(modulus, remainder, alignment[i], -int(self.shift[i]))
+            joined = _both(modulus, remainder, self._alignment[i], -int(self.shift[i]))
             if joined is None:
                 self._refuse(
                     members[0],
@@ -438,20 +444,15 @@ class Bodies:
             for begin, end in self._constraints.reserved
             for start, stop in kept
         )
-        chunk = self._constraints.chunk
-        domain = Domain(modulus, remainder, blocked, None, chunk, solid if chunk else ())
+        chunk = self._constraints.chunk if solid else None
+        within = () if chunk is None else _within(chunk, solid)
+        domain = Domain(modulus, remainder, blocked, None, chunk, within)
         return replace(domain, pin=self._pin(members, pin, domain))
 
     def _pin(self, members: list[int], pin: list[int], domain: Domain) -> int | None:
         """The offset of the body, if one of its members is pinned."""
         pinned = [i for i in members if pin[i] != FREE]
         if not pinned:
-            if domain.first(0) >= LIMIT:
-                self._refuse_one(
-                    members[0],
-                    "chunk",
-                    f"fits at no offset at all: it may not lie across a multiple of {domain.chunk}",
-                )
             return None
         offsets = [pin[i] - int(self.shift[i]) for i in pinned]
         for i, offset in zip(pinned, offsets, strict=True):
@@ -464,14 +465,30 @@ class Bodies:
                     f"distance from buffer {self._ids[pinned[0]]!r}, pinned to {pin[pinned[0]]}",
                 )
         if offsets[0] < 0 or domain.first(offsets[0]) != offsets[0]:
+            i, why = next(self._broken(members, offsets[0]))
+            who = "it" if i == pinned[0] else f"buffer {self._ids[i]!r}, at a distance from it,"
             self._refuse_one(
-                pinned[0],
-                "offset",
-                f"is pinned to {pin[pinned[0]]}, where it, or "
-                "what lies at a fixed distance from it, would be below 0, misaligned, on reserved "
-                "bytes or across a chunk",
+                pinned[0], "offset", f"is pinned to {pin[pinned[0]]}, where {who} would {why}"
             )
         return offsets[0]
+
+    def _broken(self, members: list[int], offset: int) -> Iterator[tuple[int, str]]:
+        """Rules that members of a body break alone, with the body at this offset."""
+        chunk = self._constraints.chunk
+        for i in members:
+            at = offset + int(self.shift[i])
+            end = at + self._size[i]
+            if at < 0:
+                yield i, f"lie at {at}, below 0"
+            if at % self._alignment[i]:
+                yield i, f"lie at {at}, no multiple of its alignment {self._alignment[i]}"
+            if chunk and self._size[i] and at // chunk != (end - 1) // chunk:
+                yield i, f"lie across a multiple of {chunk}"
+        for part in self._parts[int(self.body[members[0]])]:
+            for start, stop in self._constraints.reserved:
+                low, high = max(offset + part.start, start), min(offset + part.stop, stop)
+                if low < high:
+                    yield part.buffer, f"use reserved bytes [{low}, {high})"
 
     # -- checks that need all of it --------------------------------------------------------------
 
@@ -486,6 +503,7 @@ class Bodies:
         for body, members in enumerate(self.members):
             if len(members) > 1:
                 self._check_inside(body, members)
+        self._check_room()
         pinned = [i for i in range(len(self)) if self.domain[i].pin is not None]
         for i in pinned:
             other, low, high = self.against(i)
@@ -499,6 +517,30 @@ class Bodies:
                         f"is pinned to bytes that buffer {self._ids[self.members[i][0]]!r}, "
                         "pinned too, must have to itself",
                     )
+
+    def _check_room(self) -> None:
+        """Every body fits somewhere, and all of them, one upon another, below 2**62."""
+        rows = list(zip(self.domain, self.members, self.height.tolist(), strict=True))
+        top = max((d.pin + height for d, _, height in rows if d.pin is not None), default=0)
+        for domain, members, height in rows:
+            if domain.pin is not None:
+                continue
+            if domain.first(0) >= LIMIT:
+                rules = {
+                    "its alignment": domain.modulus > 1,
+                    "reserved bytes": bool(domain.blocked),
+                    f"chunks of {domain.chunk}": domain.chunk is not None,
+                }
+                names = " and ".join(rule for rule, there in rules.items() if there)
+                field = "chunk" if domain.chunk is not None else "reserved"
+                self._refuse_one(members[0], field, f"fits at no offset, because of {names}")
+            top = domain.first(top) + height
+            if top >= LIMIT:
+                raise InvalidProblemError(
+                    "sizes, offsets and constraints add up to 2**62 bytes or more; "
+                    "measure in a larger unit",
+                    field="constraints",
+                )
 
     def _check_inside(self, body: int, members: list[int]) -> None:
         """No two members of one body overlap that may not share."""
@@ -563,6 +605,43 @@ def merge(ranges: Iterable[tuple[int, int]]) -> Ranges:
         else:
             merged.append((start, stop))
     return tuple(merged)
+
+
+def first_multiple(step: int, modulus: int, start: int, length: int) -> int | None:
+    """The least k for which ``step * k`` modulo `modulus` is one of `length` values from `start`.
+
+    The values go round: after ``modulus - 1`` comes 0. None if there is no such k.
+    Complexity: as Euclid's algorithm, of which it is a form.
+
+    Examples
+    --------
+    >>> first_multiple(7, 10, 4, 2), first_multiple(7, 10, 9, 2), first_multiple(4, 10, 5, 1)
+    (2, 0, None)
+    """
+    low, high = start, start + length - 1
+    if low == 0 or high >= modulus:
+        return 0
+    if step == 0:
+        return None
+    if 2 * step > modulus:  # backwards is shorter
+        step, low, high = modulus - step, modulus - high, modulus - low
+    k = -(-low // step)
+    if step * k <= high:
+        return k
+    # No multiple of the step is in the range: how many rounds until one is?
+    rounds = first_multiple(-modulus % step, step, low % step, high - low + 1)
+    return None if rounds is None else -(-(low + modulus * rounds) // step)
+
+
+def _within(chunk: int, members: Iterable[tuple[int, int]]) -> Ranges:
+    """What an offset may be modulo the chunk, so that no member, (shift, size), lies across it."""
+    within: Ranges = ((0, chunk),)
+    for shift, size in members:
+        start, length = -shift % chunk, chunk - size + 1
+        stop = start + max(length, 0)
+        allowed = ((start, min(stop, chunk)), (0, stop - chunk))
+        within = merge((max(a, c), min(b, d)) for a, b in within for c, d in allowed)
+    return within
 
 
 def _both(modulus: int, remainder: int, other: int, least: int) -> tuple[int, int] | None:

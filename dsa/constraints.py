@@ -218,10 +218,11 @@ def _integer(value: Any, field: str, least: int | None = None) -> int:
         raise InvalidProblemError(
             f"{field} must be an integer, got {value!r}", field=field, value=value
         ) from None
-    if abs(number) >= 2**62 or (least is not None and number < least):
+    lowest = 1 - 2**62 if least is None else least
+    if not lowest <= number < 2**62:
+        wanted = "below 2**62" if number > 0 else f"at least {lowest}"
         raise InvalidProblemError(
-            f"{field} must be {'below 2**62' if number > 0 else f'at least {least or -(2**62)}'}, "
-            f"got {number}",
+            f"{field} must be {wanted}, got {number}",
             field=field,
             value=number,
         )

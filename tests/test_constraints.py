@@ -538,7 +538,9 @@ def test_reuse_switched_off() -> None:
 
 def test_a_buffer_larger_than_the_chunk() -> None:
     """Entry 35: it is named, with the chunk."""
-    with pytest.raises(InvalidProblemError, match=r"'big' fits at no offset.*64$") as caught:
+    with pytest.raises(
+        InvalidProblemError, match=r"'big' fits at no offset, because of chunks of 64"
+    ) as caught:
         plan([b("big", 0, 2, 65)], constraints=Constraints(chunk=64))
     assert caught.value.id == "big"
     assert plan([b("a", 0, 2, 40), b("c", 0, 2, 40)], constraints=Constraints(chunk=64)).peak == 104
@@ -582,6 +584,128 @@ LEFT_OUT = {
 def test_vectors_that_are_left_out(vectors: str) -> None:
     """What CONSTRAINTS.md has and this file has not, and why."""
     pytest.skip(f"{vectors}: {LEFT_OUT[vectors]}")
+
+
+# -- what contradicts itself ----------------------------------------------------------------------
+
+TWO = [b("a", 0, 2, 8), b("b", 1, 3, 8)]
+PINNED = [b("a", 0, 2, 8, pin=4), b("b", 4, 5, 8)]
+FAR = 2**62 - 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "rules", "message"),
+    [
+        (TWO, {"apart": ["ab"]}, "apart must be a list of pairs of ids, but has 'ab'"),
+        (TWO, {"apart": [("a", "z")]}, "apart: there is no buffer 'z'"),
+        (TWO, {"apart": [("a", "a")]}, "buffer 'a' is paired with itself"),
+        (TWO, {"apart": [("a", "b")], "exclusive": [("b", "a")]}, "'[ab]' .*'[ab]', and excl"),
+        (TWO, {"apart": [("a", "b")], "aliases": [("b", "a")]}, "'[ab]' .*'[ab]', and exclus"),
+        (TWO, {"apart": [("a", "b")], "in_place": [("a", "b")]}, "'[ab]' .*'[ab]', and in pl"),
+        (TWO, {"in_place": [("b", "a")]}, "'a' cannot be in place of buffer 'b'"),
+        (
+            TWO,
+            {"aliases": [("a", "b"), ("a", "b", 4)]},
+            "'b' .* 4 bytes above buffer 'a', but .* 0",
+        ),
+        (TWO, {"aliases": [("a", "b")], "relative": [("a", "b", 8)]}, "'b' .* 8 .* 'a', but .* 0"),
+        (TWO, {"relative": [("a", "b", 8), ("b", "a", 8)]}, "'b' .* -8 .* 'a', but .* put it 8"),
+        (TWO, {"relative": [("a", "b", 4)]}, "'b' lies at a fixed distance from buffer 'a' at wh"),
+        (TWO, {"relative": [("a", "b", FAR)]}, "add up to 2\\*\\*62"),
+        (TWO, {"reserved": [(0, FAR)]}, "add up to 2\\*\\*62"),
+        (
+            [*TWO, b("c", 0, 1, 8)],
+            {"relative": [("a", "b", FAR), ("b", "c", FAR)]},
+            "'b' lies 2\\*\\*62 bytes or more above buffer 'a'|'c' lies .* above buffer 'a'",
+        ),
+        (TWO, {"reserved": [(0, -1)]}, "reserved must be at least 0, got -1"),
+        (TWO, {"tail_padding": -1}, "tail_padding must be at least 0, got -1"),
+        (TWO, {"chunk": 4}, "'a' fits at no offset, because of chunks of 4"),
+        (
+            [b("a", 0, 1, 6, alignment=8), b("b", 0, 1, 6)],
+            {"chunk": 8, "relative": [("a", "b", 4)]},
+            "'b' lies at a fixed distance from buffer 'a' at which they share",
+        ),
+        (
+            [b("a", 0, 1, 6, alignment=8), b("b", 2, 3, 6)],
+            {"chunk": 8, "relative": [("a", "b", 4)]},
+            "'a' fits at no offset, because of its alignment and chunks of 8",
+        ),
+        (
+            [b("a", 0, 1, 8, alignment=8), b("b", 4, 5, 8, alignment=8)],
+            {"aliases": [("a", "b", 4)]},
+            "'b' lies at a fixed distance from buffer 'a', and at no such distance are both al",
+        ),
+        (PINNED, {"reserved": [(8, 9)]}, "'a' is pinned to 4, where it would use reserved .*8, 9"),
+        (PINNED, {"chunk": 8}, "'a' is pinned to 4, where it would lie across a multiple of 8"),
+        (PINNED, {"aliases": [("a", "b", -6)]}, "'a' .*to 4, where buffer 'b', .* at -2, below 0"),
+        (
+            [PINNED[0], b("b", 4, 5, 8, alignment=8)],
+            {"relative": [("a", "b", 8)]},
+            "'a' is pinned to 4, where buffer 'b', .* lie at 12, no multiple of its alignment 8",
+        ),
+        (
+            [PINNED[0], b("b", 4, 5, 8, pin=6)],
+            {"aliases": [("a", "b")]},
+            "'b' is pinned to 6, .* from buffer 'a', pinned to 4",
+        ),
+        (
+            [PINNED[0], b("b", 4, 5, 8, pin=6)],
+            {"apart": [("a", "b")]},
+            "'b' is pinned to bytes that buffer 'a', pinned too",
+        ),
+    ],
+)
+def test_contradictions_name_both_sides(
+    rows: list[Buffer], rules: dict[str, Any], message: str
+) -> None:
+    """What no plan could honour is refused, and everything that is concerned is named."""
+    with pytest.raises(InvalidProblemError, match=message):
+        Problem(rows, constraints=Constraints(**rules))
+
+
+def test_where_a_body_may_lie_is_found_at_once() -> None:
+    """An offset that is aligned and crosses no chunk may be far up; none is tried in between."""
+    odd = 2**31 - 1
+    rows = [b("a", 0, 1, 8, alignment=odd), b("b", 0, 1, 8, alignment=odd)]
+    assert plan(rows, constraints=Constraints(chunk=2**31)).offsets == (0, 8 * odd)
+    whole = [replace(row, size=2**31) for row in rows]
+    with pytest.raises(InvalidProblemError, match=r"add up to 2\*\*62"):
+        plan(whole, constraints=Constraints(chunk=2**31))
+
+
+@examples(300)
+@given(st.data())
+def test_domains_by_definition(data: st.DataObject) -> None:
+    """The first allowed offset from any on is the first that breaks no rule."""
+    draw, small = data.draw, st.integers(1, 9)
+    modulus, chunk = draw(small), draw(st.integers(6, 12))
+    remainder = draw(st.integers(0, modulus - 1))
+    sizes = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    rows = [Buffer(2 * i, 2 * i + 1, size, id=i) for i, size in enumerate(sizes)]
+    deltas = [(0, i, draw(st.integers(0, 12))) for i in range(1, len(rows))]
+    reserved = [(start, start + draw(small)) for start in draw(st.lists(st.integers(0, 30)))]
+    rules = Constraints(chunk=chunk, relative=deltas, reserved=reserved)
+    rows[0] = replace(rows[0], alignment=modulus)
+    last = 4 * max(chunk * modulus, 40)
+    offsets = [0, *(delta for _, _, delta in deltas)]
+
+    def holds(at: int) -> bool:
+        where = [at + offset for offset in offsets]
+        return not any(
+            start % chunk + size > chunk
+            or any(start < stop and begin < start + size for begin, stop in reserved)
+            for start, size in zip(where, sizes, strict=True)
+        )
+
+    allowed = [at for at in range(0, last, modulus) if holds(at)]
+    if not allowed:
+        with pytest.raises(InvalidProblemError, match="fits at no offset"):
+            Problem(rows, constraints=rules)
+        return
+    (domain,) = Problem(rows, constraints=rules).bodies.domain
+    start = draw(st.integers(0, 40)) + remainder
+    assert domain.first(start) == next(at for at in allowed if at >= start)
 
 
 # -- 5.9: what validators must say ----------------------------------------------------------------

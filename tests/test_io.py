@@ -497,7 +497,7 @@ def tampered(**changes: Any) -> str:
         (tampered(constraints={"reserved": [[4, 4]]}), ": reserved range [4, 4) is empty"),
         (tampered(constraints={"reserved": [[4, "8"]]}), ": reserved must be an integer, got '8'"),
         (tampered(constraints={"chunk": 0}), ": chunk must be at least 1, got 0"),
-        (tampered(constraints={"chunk": 3}), "fits at no offset at all"),
+        (tampered(constraints={"chunk": 3}), "fits at no offset, because of chunks of 3"),
         (
             tampered(constraints={"in_place": [["b1", "b4"]]}),
             ": in_place: buffer 'b4' cannot be in place of buffer 'b1': it is born at step 9",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dsa.bodies import Domain
+from dsa.bodies import Domain, merge
 from dsa.gate import LIMIT
 from dsa.problem import IntArray, Problem
 from dsa.result import peak
@@ -162,16 +162,16 @@ def constraint_program(
 
 def allowed(domain: Domain, top: int) -> list[tuple[int, int]]:
     """Closed ranges of the offsets up to `top` that a domain allows, alignment apart."""
-    return list(_allowed(replace(domain, modulus=1, remainder=0), top))
+    return [(start, stop - 1) for start, stop in merge(_allowed(domain, top))]
 
 
 def _allowed(domain: Domain, top: int) -> Iterator[tuple[int, int]]:
-    low = domain.first(0)
+    plain = replace(domain, modulus=1, remainder=0)
+    low = plain.first(0)
     while low <= top:
         stop = min((start for start, _ in domain.blocked if start > low), default=LIMIT)
         if domain.chunk is not None:
-            for shift, size in domain.members:
-                # The last offset at which this member does not reach the next boundary.
-                stop = min(stop, low + domain.chunk - (low + shift) % domain.chunk - size + 1)
-        yield low, min(stop - 1, top)
-        low = domain.first(stop)
+            at = low % domain.chunk
+            stop = min(stop, next(low + b - at for a, b in domain.within if a <= at < b))
+        yield low, min(stop, top + 1)
+        low = plain.first(stop)
