@@ -6,6 +6,7 @@ one. Once that is settled, the pools are problems of their own.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -107,6 +108,24 @@ class PoolPlan:
     def status(self) -> str:
         """``"optimal"`` if nothing less can be spilled, otherwise ``"feasible"``."""
         return "optimal" if self.spilled == self.least_spilled else "feasible"
+
+    def to_svg(self, path: str | os.PathLike[str]) -> None:
+        """Draw the pools one below another as SVG: see `dsa.draw.svg`."""
+        from dsa.draw import write_svg
+
+        write_svg(self, path)
+
+    def to_text(self, width: int = 80, height: int = 24) -> str:
+        """Draw each pool with characters: see `dsa.draw.text`."""
+        from dsa.draw import text
+
+        return text(self, width, height)
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        from dsa.draw import svg
+
+        return svg(self)
 
     def __getitem__(self, id: Hashable) -> tuple[Hashable, int]:
         name = self.pool[id]

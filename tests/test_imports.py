@@ -44,8 +44,9 @@ LEVELS = [
     {"dsa.cli", "dsa.bench", "dsa.testing", "dsa.exhaustive"},
     {"dsa.__main__"},
 ]
-# The one exception: methods of `Plan` that write files, when they are called.
+# The one exception: methods of plans that write files, when they are called.
 UPWARDS_IN_METHODS = {("dsa.result", "dsa.io"), ("dsa.result", "dsa.draw")}
+UPWARDS_IN_METHODS |= {("dsa.pools", "dsa.draw")}
 
 # Packages that only some have installed, or that take long to import.
 OPTIONAL = {"pulp", "numba", "ortools", "highspy", "matplotlib", "hypothesis", "pytest"}

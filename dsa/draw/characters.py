@@ -6,14 +6,15 @@ import math
 
 import numpy as np
 
-from dsa.draw.picture import Picture, check_room, cut, title
+from dsa.draw.picture import Picture, check_room, cut, pictures
+from dsa.pools import PoolPlan
 from dsa.result import Plan
 from dsa.units import format_size
 
 __all__ = ["text"]
 
 
-def text(plan: Plan, width: int = 80, height: int = 24) -> str:
+def text(plan: Plan | PoolPlan, width: int = 80, height: int = 24) -> str:
     """Draw the plan with ASCII characters.
 
     A buffer is a blank block with its id, edged by ``|`` and ``_``; free space is dotted, bytes
@@ -25,11 +26,12 @@ def text(plan: Plan, width: int = 80, height: int = 24) -> str:
     Parameters
     ----------
     plan
-        A plan.
+        A plan, or one of several pools, which are drawn one below another: steps to
+        one scale, bytes each to its own.
     width
         Columns, at least 40.
     height
-        Lines, at least 12.
+        Lines, at least 12; of each pool.
 
     Raises
     ------
@@ -55,7 +57,11 @@ def text(plan: Plan, width: int = 80, height: int = 24) -> str:
     step 0       2      4       6      8
     """
     check_room(width=(width, 40), height=(height, 12))
-    picture = Picture(plan)
+    return "\n\n".join(_map(*drawn, width, height) for drawn in pictures(plan, width))
+
+
+def _map(heading: str, plan: Plan, picture: Picture, width: int, height: int) -> str:
+    """A plan under its heading."""
     footer = [picture.time_label] if picture.even else []
     rows = height - 3 - len(picture.levels) - len(footer)
     rules = [
@@ -69,7 +75,7 @@ def text(plan: Plan, width: int = 80, height: int = 24) -> str:
     columns = width - gutter - 2
     cells = _cells(plan, picture, columns, rows)
 
-    lines = [title(plan, width)]
+    lines = [heading]
     for row in range(rows, -1, -1):
         for at, size, name in rules:
             if at == row:

@@ -9,11 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dsa.bodies import merge
+from dsa.pools import PoolPlan
 from dsa.problem import IntArray
 from dsa.result import Plan
 from dsa.units import format_size
 
-__all__ = ["CROWD", "PALETTE", "FloatArray", "Picture", "check_room", "colours", "cut", "title"]
+__all__ = [
+    *("CROWD", "PALETTE", "FloatArray", "Picture"),
+    *("check_room", "colours", "cut", "pictures", "title"),
+]
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -34,6 +38,8 @@ class Picture:
     ----------
     plan
         A plan; buffers of size 0 are not drawn.
+    steps
+        Other steps that the time axis is to show.
 
     Attributes
     ----------
@@ -46,8 +52,8 @@ class Picture:
     shares
         Positions of buffers that share bytes with another, as constraints allow.
     events, load
-        Steps at which a rectangle begins or ends, and the bytes in use from there on: without
-        constraints, those of all buffers live.
+        Steps at which a rectangle begins or ends, and those given, and the bytes in use from there
+        on: without constraints, those of all buffers live.
     even
         Whether events are spaced evenly.
     levels
@@ -60,7 +66,7 @@ class Picture:
         Where multiples of the chunk are.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, steps: IntArray | None = None) -> None:
         problem, rules = plan.problem, plan.problem.constraints
         self.buffer, lower, upper, start, stop = _parts(plan)
         self.pieces = _pieces(self.buffer, lower, upper, start, stop)
@@ -72,7 +78,8 @@ class Picture:
             *(column[linked_at] for column in (self.buffer, lower, upper, start, stop))
         )
 
-        self.events = np.unique(np.concatenate([lower, upper]))
+        more = lower[:0] if steps is None else steps
+        self.events = np.unique(np.concatenate([lower, upper, more]))
         self.load = _in_use(self.events, lower, upper, start, stop, bool(self.shares))
         self.even = _squeezed(self.events)
 
@@ -263,6 +270,18 @@ def title(plan: Plan, room: int) -> str:
     """What the plan says of itself, without the seconds: the same for the same plan."""
     whole = f"{plan.headline} ({plan.origin})"
     return whole if len(whole) <= room else cut(plan.headline, room)
+
+
+def pictures(plan: Plan | PoolPlan, room: int) -> list[tuple[str, Plan, Picture]]:
+    """The plan, its title and its picture; or those of each pool, over the same steps."""
+    if isinstance(plan, Plan):
+        return [(title(plan, room), plan, Picture(plan))]
+    steps = [column for part in plan.plans.values() for column in _parts(part)[1:3]]
+    named = [(f"{cut(name, room // 2)}: ", part) for name, part in plan.plans.items()]
+    return [
+        (name + title(part, room - len(name)), part, Picture(part, np.concatenate(steps)))
+        for name, part in named
+    ]
 
 
 def cut(name: object, room: int) -> str:

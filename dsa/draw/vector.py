@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dsa.constraints import Constraints
-from dsa.draw.picture import CROWD, PALETTE, Picture, check_room, colours, cut, title
+from dsa.draw.picture import CROWD, PALETTE, Picture, check_room, colours, cut, pictures
+from dsa.pools import PoolPlan
 from dsa.problem import FREE
 from dsa.result import Plan
 from dsa.units import format_size
@@ -49,7 +50,7 @@ class Frame(NamedTuple):
         return round(self.bottom - (self.bottom - self.top) * share, 2)
 
 
-def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
+def svg(plan: Plan | PoolPlan, *, width: int = 960, height: int = 540) -> str:
     """Draw the plan as self-contained SVG, for light and dark pages.
 
     Buffers are drawn to scale with the ids that fit; hovering over one tells all about it. Of more
@@ -62,11 +63,12 @@ def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
     Parameters
     ----------
     plan
-        A plan.
+        A plan, or one of several pools, which are drawn one below another: steps to
+        one scale, bytes each to its own.
     width
         Pixels, at least 400.
     height
-        Pixels, at least 240.
+        Pixels, at least 240; of each pool.
 
     Returns
     -------
@@ -79,32 +81,38 @@ def svg(plan: Plan, *, width: int = 960, height: int = 540) -> str:
         If width or height is too small.
     """
     check_room(width=(width, 400), height=(height, 240))
-    picture = Picture(plan)
-    frame = Frame(82, 44, width - 108, height - 56)
-    boxes = _boxes(plan, picture, frame)
-    rules = plan.problem.constraints
-    heading = escape(title(plan, int((width - 32) / CHARACTER / 1.2)))
+    drawn = pictures(plan, int((width - 32) / CHARACTER / 1.2))
+    label = escape(drawn[0][0] if isinstance(plan, Plan) else str(plan))
+    whole = height * len(drawn)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="dsa-plan" role="img"'
-        f' aria-label="{heading}" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}" color="#1f2328" fill="currentColor"'
+        f' aria-label="{label}" width="{width}" height="{whole}"'
+        f' viewBox="0 0 {width} {whole}" color="#1f2328" fill="currentColor"'
         f' font-family="system-ui,Helvetica,Arial,sans-serif" font-size="12">',
         STYLE,
-        f'<rect class="paper" width="{width}" height="{height}" fill="#fff"/>',
-        f'<text x="16" y="25" font-size="14" font-weight="600">{heading}</text>',
-        *_axes(picture, frame),
-        *_forbidden(picture, frame, rules),
-        *_rectangles(plan, picture, boxes),
-        *_load(picture, frame),
-        *_names(plan, boxes),
-        *_levels(picture, frame),
-        *_legend(picture, frame, rules),
-        "</svg>",
+        f'<rect class="paper" width="{width}" height="{whole}" fill="#fff"/>',
     ]
-    return "\n".join(parts) + "\n"
+    for k, (heading, part, picture) in enumerate(drawn):
+        one = _drawing(part, heading, picture, Frame(82, 44, width - 108, height - 56))
+        parts += [f'<g transform="translate(0 {k * height})">', *one, "</g>"] if k else one
+    return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def write_svg(plan: Plan, path: str | PathLike[str]) -> None:
+def _drawing(plan: Plan, heading: str, picture: Picture, frame: Frame) -> Iterator[str]:
+    """A plan under its heading."""
+    boxes = _boxes(plan, picture, frame)
+    rules = plan.problem.constraints
+    yield f'<text x="16" y="25" font-size="14" font-weight="600">{escape(heading)}</text>'
+    yield from _axes(picture, frame)
+    yield from _forbidden(picture, frame, rules)
+    yield from _rectangles(plan, picture, boxes)
+    yield from _load(picture, frame)
+    yield from _names(plan, boxes)
+    yield from _levels(picture, frame)
+    yield from _legend(picture, frame, rules)
+
+
+def write_svg(plan: Plan | PoolPlan, path: str | PathLike[str]) -> None:
     """Write the plan as an SVG file: see `svg`."""
     Path(path).write_text(svg(plan), encoding="utf-8", newline="\n")
 
