@@ -8,6 +8,7 @@ growth: the exponent e for which the seconds grew as n^e since the size before.
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import multiprocessing
 import os
@@ -25,12 +26,10 @@ from dsa.bench import peers
 from dsa.bench.cli import solver_named
 from dsa.bench.instances import Instance, find
 from dsa.bench.runner import Limits, plan_runs, run
-from dsa.bench.warm import kernels
 from dsa.bounds import lower_bound
 from dsa.draw import svg
-from dsa.kernels.compiled import available
 from dsa.kernels.skyline import skyline
-from dsa.problem import IntArray, Problem
+from dsa.problem import Problem
 from dsa.result import Plan
 from dsa.solvers.orders import order_by
 from dsa.validation import validate
@@ -84,9 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.uncompiled:
         os.environ["NUMBA_DISABLE_JIT"] = "1"
-    elif available():
-        for kernel in kernels():
-            kernel.ready_for(kernel.COMPILING)
+    else:
+        importlib.import_module("dsa.bench.warmed")
     peers.introduce()
     names = options.instances or [
         f"{family}:{int(size)}:0" for family in options.families for size in options.sizes
@@ -123,8 +121,10 @@ def _measure(
 ) -> Iterator[tuple[str, float, float, str]]:
     """What was run, cpu seconds, bytes, and peak over load."""
     problem = instance.problem
+    offsets = skyline(problem, order_by(problem, "area"))
+    plan = Plan(problem, offsets, lower_bound(problem), "skyline")
     for stage in options.stages:
-        yield (stage, *_apart(STAGES[stage], problem), "")
+        yield (stage, *_apart(STAGES[stage], plan), "")
     solvers = {name: solver_named(name) for name in options.solvers}
     limits = Limits(options.time_limit, options.grace)
     for record in run(plan_runs([instance], solvers, limits), limits):
@@ -133,11 +133,11 @@ def _measure(
         yield record.solver, record.cpu, record.memory, told
 
 
-def _apart(stage: Callable[[Plan], object], problem: Problem) -> tuple[float, float]:
+def _apart(stage: Callable[[Plan], object], plan: Plan) -> tuple[float, float]:
     """Cpu seconds and bytes of a stage, in a process of its own."""
     context = multiprocessing.get_context("fork")
     pipe, other = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(other, stage, problem))
+    process = context.Process(target=_work, args=(other, stage, plan))
     process.start()
     other.close()
     try:
@@ -147,9 +147,7 @@ def _apart(stage: Callable[[Plan], object], problem: Problem) -> tuple[float, fl
     return seconds, memory
 
 
-def _work(pipe: Connection, stage: Callable[[Plan], object], problem: Problem) -> None:
-    offsets: IntArray = skyline(problem, order_by(problem, "area"))
-    plan = Plan(problem, offsets, lower_bound(problem), "skyline")
+def _work(pipe: Connection, stage: Callable[[Plan], object], plan: Plan) -> None:
     memory, began = _memory(), time.process_time()
     stage(plan)
     pipe.send((time.process_time() - began, _memory() - memory))
