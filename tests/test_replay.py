@@ -247,6 +247,11 @@ def snapshot(*words: str) -> dict[str, Any]:
     return {"device_traces": [trace], "segments": []}
 
 
+def alloc(size: Any) -> dict[str, Any]:
+    """An entry of a snapshot."""
+    return {"action": "alloc", "addr": 1, "size": size, "frames": []}
+
+
 def test_a_snapshot_is_read_as_it_happened() -> None:
     """Case 58: what was there before, what ended, what is still live; the site is our own line."""
     recorder = read_snapshot(snapshot("-x512", "+y256", "+z128", "-y256"))
@@ -292,7 +297,14 @@ def test_a_snapshot_cannot_run_code() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [{}, {"device_traces": []}, {"device_traces": [[{"action": "alloc"}]]}, {"device_traces": 7}],
+    [
+        {},
+        {"device_traces": []},
+        {"device_traces": [[{"action": "alloc"}]]},
+        {"device_traces": 7},
+        snapshot("+y8") | {"segments": [{"device": 0, "address": 1, "blocks": [{"size": "8"}]}]},
+        *({"device_traces": [[alloc(size)]], "segments": []} for size in (2.5, "8", -8, 2**70)),
+    ],
 )
 def test_what_is_no_snapshot_is_refused(data: dict[str, Any]) -> None:
     """The error says what is missing."""
@@ -300,16 +312,29 @@ def test_what_is_no_snapshot_is_refused(data: dict[str, Any]) -> None:
         read_snapshot(data)
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1, 2])[:-3], pickle.dumps(7)])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"nonsense", pickle.dumps([1, 2])[:-3], pickle.dumps(7)),
+        b"\x80\x04}]\x94a.",  # appends to a dictionary
+        b"\x80\x04\x95" + b"\xff" * 8 + b".",  # a frame of 2**64 - 1 bytes
+        b"\x80\x04\x8e" + b"\xff" * 7 + b"\x7f.",  # bytes that no memory holds
+    ],
+)
 def test_a_broken_snapshot_is_refused(content: bytes) -> None:
     """Whatever the bytes are, the error says that they are no snapshot."""
     with pytest.raises(FileFormatError, match="no memory snapshot"):
         read_snapshot(BytesIO(content))
 
 
-def trace_file(*entries: dict[str, Any]) -> BytesIO:
+def written(*entries: dict[str, Any]) -> bytes:
     """A trace of a profiler, with entries out of order."""
-    return BytesIO(json.dumps({"traceEvents": list(reversed(entries))}).encode())
+    return json.dumps({"traceEvents": list(reversed(entries))}).encode()
+
+
+def trace_file(*entries: dict[str, Any]) -> BytesIO:
+    """The same as an open file."""
+    return BytesIO(written(*entries))
 
 
 def operator(name: str, ts: float, dur: float, tid: int = 1) -> dict[str, Any]:
@@ -317,7 +342,7 @@ def operator(name: str, ts: float, dur: float, tid: int = 1) -> dict[str, Any]:
     return {"ph": "X", "cat": "cpu_op", "name": name, "ts": ts, "dur": dur, "tid": tid}
 
 
-def memory(ts: float, size: int, address: int, device: int = -1, tid: int = 1) -> dict[str, Any]:
+def memory(ts: float, size: float, address: Any, device: int = -1, tid: int = 1) -> dict[str, Any]:
     """Bytes allocated, or freed if negative."""
     arguments = {"Addr": address, "Bytes": size, "Device Id": device}
     return {"ph": "i", "name": "[memory]", "ts": ts, "tid": tid, "args": arguments}
@@ -351,6 +376,9 @@ def test_a_trace_names_the_operator_that_allocates() -> None:
         (b'{"traceEvents": []}', "no memory events of device -1; profile with profile_memory=True"),
         (b"[]", "expected an object"),
         (b'{"traceEvents": [{"name": "[memory]", "ts": 1}]}', "no trace of a profiler"),
+        (written(memory(1, 8, [7])), "no trace of a profiler: InvalidProblemError: event 0: its"),
+        (written(memory(1, 2.5, 7)), "event 0: its size must be an integer, got 2.5"),
+        (written(memory(1, 2**70, 7)), "size must lie between"),
     ],
 )
 def test_what_is_no_trace_is_refused(content: bytes, message: str) -> None:

@@ -96,9 +96,11 @@ def read_trace(source: File, device: int = -1) -> Recorder:
 
 def _checked(file: str, what: str, events: Callable[[], Iterable[Event]]) -> Recorder:
     try:
-        return Recorder(events())
+        recorder = Recorder(events())
+        recorder.problem()  # what the gate refuses is a fault of the file
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise FileFormatError(f"{file}: no {what}: {type(error).__name__}: {error}") from error
+    return recorder
 
 
 # -- snapshots --------------------------------------------------------------------------------
@@ -111,14 +113,22 @@ class _PlainData(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it would import {module}.{name}")
 
 
+# What the unpickler raises for bytes that are none, some of which claim to be larger than memory.
+_UNPICKLABLE = (
+    *(pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError),
+    *(AttributeError, OverflowError, MemoryError),
+)
+
+
 def _unpickle(source: File) -> tuple[str, Any]:
     from io import BytesIO
 
     file, content = read_bytes(source)
     try:
         return file, _PlainData(BytesIO(content)).load()
-    except (pickle.UnpicklingError, EOFError, ValueError, IndexError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{file}: no memory snapshot: {error}") from error
+    except _UNPICKLABLE as error:
+        what = f"{type(error).__name__}: {error}"
+        raise FileFormatError(f"{file}: no memory snapshot: {what}") from error
 
 
 def _snapshot_events(data: Any, device: int) -> list[Event]:
