@@ -35,7 +35,8 @@ def plan_jointly(
         several entry points use. In between they keep their bytes only if each problem has them
         as long as it runs.
     solver, options
-        As for `plan`; a capacity is that of the arena.
+        As for `plan`; a capacity is that of the arena. Ids in a hint, and in errors, are
+        ``(number of the problem, id)``.
 
     Returns
     -------
@@ -46,11 +47,13 @@ def plan_jointly(
     Raises
     ------
     InvalidProblemError
-        If no problem has a shared buffer, or the chunks or reserved bytes of two problems differ.
+        If no problem has a shared buffer, if what two problems say of the arena differs (capacity,
+        chunk, reserved bytes, tail padding), or if shared buffers cannot be where each needs them.
 
     Notes
     -----
-    The graphs become one problem, one after another in time, whose shared buffers are aliases.
+    The graphs become one problem, one after another in time, whose shared buffers are at
+    distance 0.
 
     Examples
     --------
@@ -81,29 +84,28 @@ def _join(parts: list[Problem], shared: tuple[Hashable, ...]) -> Problem:
             raise InvalidProblemError(
                 f"shared: no problem has a buffer {id!r}", id=id, field="shared", value=id
             )
-    for field in ("chunk", "reserved"):
-        values = {getattr(part.constraints, field) for part in parts}
-        if len(values) > 1:
+    arena = {"capacity": [part.capacity for part in parts]}
+    for field in ("chunk", "reserved", "tail_padding"):
+        arena[field] = [getattr(part.constraints, field) for part in parts]
+    for field, values in arena.items():
+        if len(set(values)) > 1:
             raise InvalidProblemError(
                 f"problems that share an arena must have the same {field}, not "
-                f"{' and '.join(map(str, sorted(values, key=str)))}",
+                f"{' and '.join(map(str, sorted(set(values), key=str)))}",
                 field=field,
             )
     rows: dict[str, Any] = {
         field: [row for k, part in enumerate(parts) for row in _rules(k, part, field)]
         for field in PAIRED
     }
-    rows["aliases"] += [
-        ((where[0], id), (k, id)) for id, where in places.items() for k in where[1:]
+    rows["relative"] += [
+        ((where[0], id), (k, id), 0) for id, where in places.items() for k in where[1:]
     ]
-    rules = Constraints(
-        **rows,
-        reserved=parts[0].constraints.reserved if parts else (),
-        chunk=parts[0].constraints.chunk if parts else None,
-    )
-    columns = _columns(parts)
+    rows |= {field: values[0] for field, values in arena.items() if values}
+    capacity = rows.pop("capacity", None)
     ids = [(k, id) for k, part in enumerate(parts) for id in part.ids]
-    return Problem.from_columns(**columns, ids=ids, constraints=rules)
+    rules = Constraints(**rows)
+    return Problem.from_columns(**_columns(parts), ids=ids, capacity=capacity, constraints=rules)
 
 
 def _rules(k: int, part: Problem, field: str) -> list[tuple[Any, ...]]:
@@ -112,18 +114,24 @@ def _rules(k: int, part: Problem, field: str) -> list[tuple[Any, ...]]:
 
 
 def _columns(parts: list[Problem]) -> dict[str, Any]:
-    """Columns of all problems, their steps moved so that one begins where the last has ended."""
+    """Columns of all problems, their events numbered so that one begins where the last has ended.
+
+    Numbers, as the steps of all problems together may be too many.
+    """
     columns: dict[str, list[Any]] = {
         name: [] for name in ("lower", "upper", "size", "alignment", "offset", "holes")
     }
     step = position = 0
     for part in parts:
-        shift = step - int(part.lower.min(initial=0))
-        moved = part.columns() | {"lower": part.lower + shift, "upper": part.upper + shift}
-        holes = part.holes + np.array([position, shift, shift, 0, 0])
+        events = np.unique(np.concatenate([part.lower, part.upper, *part.holes.T[1:3]]))
+        moved, holes = part.columns(), part.holes.copy()
+        for name in ("lower", "upper"):
+            moved[name] = np.searchsorted(events, moved[name]) + step
+        holes[:, 0] += position
+        holes[:, 1:3] = np.searchsorted(events, holes[:, 1:3]) + step
         for name in columns:
             columns[name].append(holes if name == "holes" else moved[name])
-        step = int(moved["upper"].max(initial=step))
+        step += len(events)
         position += len(part)
     if not parts:
         return {"lower": [], "upper": [], "size": []}

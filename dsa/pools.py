@@ -7,6 +7,7 @@ one. Once that is settled, the pools are problems of their own.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -25,7 +26,7 @@ from dsa.errors import (
     InvalidPlanError,
     InvalidProblemError,
 )
-from dsa.gate import as_natural
+from dsa.gate import as_natural, read
 from dsa.kernels.rigid import place_body
 from dsa.planner import plan
 from dsa.problem import FREE, Intervals, Problem
@@ -66,9 +67,16 @@ class Pool:
     reserved: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, Hashable):
+            raise InvalidProblemError(
+                f"a pool cannot be named {self.name!r}: a name is hashable",
+                field="name",
+                value=self.name,
+            )
         if self.capacity is not None:
             as_natural(self.capacity, f"capacity of pool {self.name!r}")
         as_natural(self.alignment, f"alignment of pool {self.name!r}", least=1)
+        object.__setattr__(self, "reserved", Constraints(reserved=self.reserved).reserved)
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,13 +147,27 @@ class PoolPlan:
 
     def __str__(self) -> str:
         peaks = ", ".join(f"{name} {format_size(peak)}" for name, peak in self.peaks.items())
-        return f"{len(self)} buffers: {peaks}; {format_size(self.spilled)} spilled: {self.status}"
+        buffers = "1 buffer" if len(self) == 1 else f"{len(self)} buffers"
+        return f"{buffers}: {peaks}; {format_size(self.spilled)} spilled: {self.status}"
 
     def __repr__(self) -> str:
         return f"<PoolPlan: {self}>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The plans and the choice as plain data for JSON; names must be strings or integers."""
+        """The plans and the choice as plain data for JSON.
+
+        Raises
+        ------
+        InvalidProblemError
+            Naming an id, or a name of a pool, that is neither a string nor an integer.
+        """
+        for name in self.plans:
+            if not isinstance(name, (str, int)):
+                raise InvalidProblemError(
+                    f"pool {name!r}: only a name that is a string or an integer can be written",
+                    field="name",
+                    value=name,
+                )
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -168,14 +190,22 @@ class PoolPlan:
         if data.get("version") != VERSION:
             raise InvalidPlanError(f"expected version {VERSION}, got {data.get('version')!r}")
         spilled, least = data.get("spilled"), data.get("least_spilled")
-        if not (isinstance(spilled, int) and isinstance(least, int) and 0 <= least <= spilled):
+        if not (type(spilled) is type(least) is int and 0 <= least <= spilled):
             raise InvalidPlanError(f"{least!r} of {spilled!r} bytes cannot be spilled at least")
         pools = data.get("pools")
         if not isinstance(pools, list) or not all(
-            isinstance(pool, Mapping) and {"name", "plan"} <= pool.keys() for pool in pools
+            isinstance(pool, Mapping)
+            and {"name", "plan"} <= pool.keys()
+            and isinstance(pool["name"], (str, int))
+            for pool in pools
         ):
             raise InvalidPlanError("the plan lacks its 'pools', each with a name and a plan")
         plans = {pool["name"]: Plan.from_dict(pool["plan"]) for pool in pools}
+        ids = [id for plan in plans.values() for id in plan.problem.ids]
+        for what, seen in (("pools", [pool["name"] for pool in pools]), ("buffers", ids)):
+            twice = [one for one, count in Counter(seen).items() if count > 1]
+            if twice:
+                raise InvalidPlanError(f"the plan has two {what} {twice[0]!r}")
         return cls(plans, spilled, least)
 
     def validate(self) -> tuple[Violation, ...]:
@@ -202,6 +232,7 @@ def plan_pools(
     intervals, alignment, constraints
         The buffers, as for `plan`. Buffers of one storage or at a fixed distance share a pool;
         the other constraints hold within each pool. A pinned buffer is pinned in its first pool.
+        The capacity of a `Problem` is that of one address space, and does not count.
     pools
         Names must be distinct.
     prefer
@@ -244,8 +275,8 @@ def plan_pools(
     """
     if spill not in get_args(Spill):
         raise ValueError(f"spill must be 'in-order' or 'least', got {spill!r}")
-    problem = Problem(intervals, alignment=alignment, constraints=constraints)
-    choices = _Choices(problem, tuple(pools), dict(prefer or {}))
+    problem, pins = _read(intervals, alignment, constraints)
+    choices = _Choices(problem, pins, tuple(pools), {} if prefer is None else prefer)
     budget = Budget(time_limit=time_limit)
     make = partial(_plan_pool, choices, solver, options, budget)
     if spill == "least":
@@ -256,11 +287,27 @@ def plan_pools(
     )
 
 
+def _read(
+    intervals: Intervals, alignment: int, constraints: Constraints | None
+) -> tuple[Problem, list[Any]]:
+    """The buffers without their pins, and these: what overlaps may be in different pools."""
+    given = isinstance(intervals, Problem)
+    columns = intervals.columns() if isinstance(intervals, Problem) else read(intervals)
+    pins = list(columns.pop("offset", [None] * len(columns["size"])))
+    if given:
+        pins = [None if pin == FREE else int(pin) for pin in pins]
+    if isinstance(intervals, Problem) and constraints is None:
+        constraints = intervals.constraints
+    free = Problem.from_columns(**columns)
+    return Problem(free, alignment=alignment, constraints=constraints), pins
+
+
 @dataclass(frozen=True, eq=False)
 class _Choices:
     """Bodies and the pools they may go to, by number, the best first."""
 
     problem: Problem
+    pins: list[Any]
     pools: tuple[Pool, ...]
     prefer: Mapping[Any, Sequence[Hashable]]
     number: dict[Hashable, int] = field(init=False)
@@ -268,6 +315,8 @@ class _Choices:
     def __post_init__(self) -> None:
         number: dict[Hashable, int] = {}
         for k, pool in enumerate(self.pools):
+            if not isinstance(pool, Pool):
+                raise TypeError(f"pools must be a list of Pool(...), but has {pool!r}")
             if number.setdefault(pool.name, k) != k:
                 raise InvalidProblemError(
                     f"two pools are named {pool.name!r}", field="pools", value=pool.name
@@ -275,6 +324,8 @@ class _Choices:
         if not number:
             raise InvalidProblemError("there must be a pool", field="pools", value=())
         object.__setattr__(self, "number", number)
+        if not isinstance(self.prefer, Mapping):
+            raise TypeError(f"prefer must map ids to names of pools, got {self.prefer!r}")
         known = set(self.problem.ids)
         for id in self.prefer:
             if id not in known:
@@ -303,14 +354,16 @@ class _Choices:
                 field="prefer",
                 value=tuple(ids),
             )
-        return common[:1] if (self.problem.pin[members] != FREE).any() else common
+        pinned = any(self.pins[i] is not None for i in members)
+        return common[:1] if pinned else common
 
     def _of(self, id: Hashable) -> list[int]:
         names = self.prefer.get(id, list(self.number))
-        if isinstance(names, str):
+        if isinstance(names, str) or not isinstance(names, Iterable):
             names = [names]
+        names = list(names)
         for name in names:
-            if name not in self.number:
+            if not isinstance(name, Hashable) or name not in self.number:
                 raise InvalidProblemError(
                     f"buffer {id!r}: there is no pool {name!r}; there are "
                     f"{', '.join(map(repr, self.number))}",
@@ -332,15 +385,23 @@ class _Choices:
         return sum(size * allowed.index(k) for size, allowed, k in columns)
 
     def part(self, k: int, bodies: Iterable[int]) -> Problem:
-        """The problem of pool `k` with these bodies, without its capacity."""
+        """The problem of pool `k` with these bodies."""
         positions = sorted(i for body in bodies for i in self.bodies.members[body])
-        part = self.problem.select(np.array(positions, np.int64))
-        pool, rules = self.pools[k], part.constraints
-        if pool.reserved:
-            rules = Constraints.from_dict(
-                {**rules.to_dict(), "reserved": [*rules.reserved, *pool.reserved]}
-            )
-        return Problem(part, alignment=pool.alignment, constraints=rules)
+        part, pool = self.problem.select(np.array(positions, np.int64)), self.pools[k]
+        columns = part.columns() | {"offset": [self.pins[i] for i in positions]}
+        reserved = (*part.constraints.reserved, *pool.reserved)
+        return Problem(
+            Problem.from_columns(**columns),
+            capacity=pool.capacity,
+            alignment=pool.alignment,
+            constraints=replace(part.constraints, reserved=reserved),
+        )
+
+    def room(self, k: int) -> int | None:
+        """Bytes of pool `k` that buffers may use; None for no limit."""
+        capacity = self.pools[k].capacity
+        padding = self.problem.constraints.tail_padding
+        return None if capacity is None else max(capacity - padding, 0)
 
 
 def _plan_pool(
@@ -356,10 +417,10 @@ def _plan_pool(
     part = choices.part(k, [body for body, at in enumerate(chosen) if at == k])
     seconds = max(budget.remaining(), 0.01)
     try:
-        return plan(part, solver, capacity=pool.capacity, time_limit=seconds, **options)
+        return plan(part, solver, time_limit=seconds, **options)
     except CapacityError as error:
         try:
-            return plan(part, "greedy-by-size", capacity=pool.capacity)
+            return plan(part, "greedy-by-size")
         except CapacityError:
             error.add_note(f"in pool {pool.name!r}")
             raise error from None
@@ -398,9 +459,9 @@ def _in_order(choices: _Choices) -> list[int]:
             continue
         chosen[i] = choices.allowed[i][-1]
         for k in choices.allowed[i]:
-            part, body, capacity = parts[k].bodies, number[k][i], choices.pools[k].capacity
+            part, body, room = parts[k].bodies, number[k][i], parts[k].room
             offset = place_body(part, body, offsets[k], "best")
-            if capacity is None or offset + int(part.height[body]) <= capacity:
+            if room is None or offset + int(part.height[body]) <= room:
                 chosen[i] = k
                 offsets[k][body] = offset
                 break
@@ -482,12 +543,13 @@ class _Program:
         bodies = self._choices.bodies
         loose = {i for i in range(len(bodies)) if bodies.loose(i)}
         for _, live in bodies.sections():
-            for k, pool in enumerate(self._choices.pools):
+            for k in range(len(self._choices.pools)):
                 here = [(size, i) for i, size in live.items() if k in self._goes[i]]
                 here = [(size, i) for size, i in here if i not in loose]
-                if pool.capacity is not None and sum(size for size, _ in here) > pool.capacity:
+                room = self._choices.room(k)
+                if room is not None and sum(size for size, _ in here) > room:
                     total = self._sum(size * self._goes[i][k] for size, i in here)
-                    self._program += total <= pool.capacity
+                    self._program += total <= room
 
     def forbid(self, k: int, chosen: list[int], ids: Sequence[Hashable]) -> None:
         """Never again all of these buffers, or all that were there, in pool `k` together."""

@@ -198,6 +198,32 @@ def test_a_pin_holds_in_the_first_pool() -> None:
     assert (p["pinned"], p["free"]) == (("fast", 32), ("slow", 0))
 
 
+def test_pins_in_different_pools_are_no_clash() -> None:
+    """Two buffers may be pinned to the same offset, each in a pool of its own; not in one."""
+    rows = [Buffer(0, 2, 64, id="a", offset=32), Buffer(0, 2, 64, id="b", offset=32)]
+    p = plan_pools(rows, FAST_SLOW, prefer={"a": ["fast"], "b": ["slow"]})
+    assert (p["a"], p["b"]) == (("fast", 32), ("slow", 32))
+    for prefer in ({}, {"a": ["slow"], "b": ["slow"]}):
+        with pytest.raises(InvalidProblemError, match="'a' and 'b' are live together and pinned"):
+            plan_pools(rows, FAST_SLOW, prefer=prefer)
+    with pytest.raises(InvalidProblemError, match="buffer 'c': offset must be an integer"):
+        plan_pools([Buffer(0, 1, 8, id="c", offset=1.5)], FAST_SLOW)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("spill", ["in-order", "least"])
+def test_tail_padding_is_kept_in_each_pool(spill: Any) -> None:
+    """What fits only without the padding is spilled."""
+    rows, rules = [(0, 2, 8), (0, 2, 8)], Constraints(tail_padding=4)
+    p = plan_pools(rows, [Pool("fast", 16), Pool("slow")], spill=spill, constraints=rules)
+    assert (p.peaks, p.spilled) == ({"fast": 8, "slow": 8}, 8)
+
+
+def test_the_capacity_of_a_problem_is_not_that_of_a_pool() -> None:
+    """Pools have capacities of their own, or none."""
+    problem = Problem([(0, 2, 8), (0, 2, 8)], capacity=8)
+    assert plan_pools(problem, [Pool("only")]).peaks == {"only": 16}
+
+
 def test_a_pool_has_its_own_alignment_and_reserved_bytes() -> None:
     """They hold in that pool only."""
     rows = [Buffer(0, 2, 8, id="a"), Buffer(0, 2, 8, id="b")]
@@ -223,6 +249,8 @@ def test_what_fits_nowhere_is_an_error_that_names_the_pool(spill: Any) -> None:
         ([Pool("a")], {0: ["b"]}, "there is no pool 'b'"),
         ([Pool("a")], {7: ["a"]}, "there is no buffer 7"),
         ([Pool("a")], {0: []}, "no pool that all of them"),
+        ([Pool("a")], {0: None}, "buffer 0: there is no pool None; there are 'a'"),
+        ([Pool("a")], {0: [["a"]]}, r"buffer 0: there is no pool \['a'\]"),
     ],
 )
 def test_wrong_pools_are_named(pools: list[Pool], prefer: dict[Any, Any], message: str) -> None:
@@ -235,8 +263,16 @@ def test_a_wrong_rule_or_pool_is_refused() -> None:
     """Values that mean nothing."""
     with pytest.raises(ValueError, match="spill must be"):
         plan_pools([(0, 1, 8)], [Pool("a")], spill="all")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="pools must be a list of Pool"):
+        plan_pools([(0, 1, 8)], ["a"])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="prefer must map ids to names of pools"):
+        plan_pools([(0, 1, 8)], [Pool("a")], prefer=["a"])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblemError, match="capacity of pool 'a' must be an integer"):
         Pool("a", 1.5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblemError, match=r"cannot be named \['a'\]"):
+        Pool(["a"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblemError, match=r"reserved range \[4, 2\) is empty"):
+        Pool("a", reserved=((4, 2),))
 
 
 def test_a_plan_of_pools_is_data() -> None:
@@ -245,10 +281,24 @@ def test_a_plan_of_pools_is_data() -> None:
     data = json.loads(json.dumps(p.to_dict()))
     again = PoolPlan.from_dict(data)
     assert (again.peaks, again.spilled, dict(again.pool)) == (p.peaks, p.spilled, dict(p.pool))
-    data["pools"][0]["plan"]["offsets"] = [8, 8]
-    for wrong in ({}, {**data, "version": 2}, {**data, "pools": {}}, {**data, "spilled": -1}, data):
-        with pytest.raises(InvalidPlanError):
-            PoolPlan.from_dict(wrong)
+    fast, slow = data["pools"]
+    broken = json.loads(json.dumps(fast))
+    broken["plan"]["offsets"] = [8, 8]
+    for message, changes in {
+        "format": {"format": "dsa-plan"},
+        "version": {"version": 2},
+        "lacks its 'pools'": {"pools": {}},
+        "with a name": {"pools": [{**fast, "name": ["fast"]}]},
+        "cannot be spilled": {"spilled": -1},
+        "True bytes cannot": {"spilled": True, "least_spilled": False},
+        "two pools 'fast'": {"pools": [fast, {**slow, "name": "fast"}]},
+        "two buffers 'a'": {"pools": [fast, {**fast, "name": "slow"}]},
+        "the plan breaks": {"pools": [broken, slow]},
+    }.items():
+        with pytest.raises(InvalidPlanError, match=message):
+            PoolPlan.from_dict(data | changes)
+    with pytest.raises(InvalidProblemError, match="a name that is a string or an integer"):
+        plan_pools(CASE_32, [Pool(("fast", 1))]).to_dict()
 
 
 def test_pools_from_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
