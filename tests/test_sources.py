@@ -101,8 +101,10 @@ def test_modules_need_torch(call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- ONNX ---------------------------------------------------------------------------------------
 
 
-def onnx_file(batch: int | str = 2, nodes: list[Any] | None = None) -> bytes:
-    """A matrix product, a reshape and a sum, of ``batch`` rows."""
+def onnx_file(
+    batch: int | str = 2, nodes: list[Any] | None = None, y: tuple[int, Any] = (10, None)
+) -> bytes:
+    """A matrix product, a reshape and a sum, of ``batch`` rows; y is of float16 and any shape."""
     from onnx import TensorProto, helper
 
     if nodes is None:
@@ -118,13 +120,13 @@ def onnx_file(batch: int | str = 2, nodes: list[Any] | None = None) -> bytes:
         nodes,
         "small",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [batch, 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT16, None)],
+        [helper.make_tensor_value_info("y", *y)],
         [
             helper.make_tensor("w", TensorProto.FLOAT, [4, 8], [0.5] * 32),
             helper.make_tensor("shape", TensorProto.INT64, [2], [-1, 8]),
         ],
     )
-    opsets = [helper.make_opsetid("", 18)]
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ours", 1)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     content: bytes = model.SerializeToString()
     return content
@@ -181,6 +183,32 @@ def test_a_node_with_graphs_of_its_own_is_refused() -> None:
 
 
 @needs("onnx")
+def test_a_length_below_0_is_an_open_dimension() -> None:
+    """Some exporters write -1 for it."""
+    with pytest.raises(InvalidProblemError, match=r"value 'a' has the shape \['\?', 8\]; give"):
+        onnx.read(BytesIO(onnx_file(batch=-1)))
+
+
+@needs("onnx")
+def test_an_unknown_type_is_refused() -> None:
+    """One of a later version of ONNX, or of a broken file."""
+    from onnx import helper
+
+    node = helper.make_node("Later", ["x"], ["y"], domain="ours")
+    with pytest.raises(InvalidProblemError, match="value 'y' is of type UNDEFINED"):
+        onnx.read(BytesIO(onnx_file(nodes=[node], y=(99, [2]))))
+
+
+@needs("onnx")
+def test_an_alias_of_nothing_is_no_alias() -> None:
+    """A node whose result nobody named only reads."""
+    from onnx import helper
+
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Identity", ["y"], [""])]
+    assert rows(onnx.read(BytesIO(onnx_file(nodes=nodes, y=(1, [2, 4]))))) == {"y": (0, 2, 32)}
+
+
+@needs("onnx")
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"\x08\x07"])
 def test_what_is_no_onnx_file_is_refused(content: bytes) -> None:
     """The error names the file."""
@@ -191,7 +219,7 @@ def test_what_is_no_onnx_file_is_refused(content: bytes) -> None:
 # -- TFLite -------------------------------------------------------------------------------------
 
 
-def tflite_file(*, dynamic: bool = False, twice: bool = False) -> bytes:
+def tflite_file(*, dynamic: bool = False, twice: bool = False, last: int | None = None) -> bytes:
     """Tensors x, w (constant), a, b, y: a = fc(x, w); b = reshape(a); y = relu(b)."""
     import flatbuffers
     import tflite as t
@@ -229,7 +257,7 @@ def tflite_file(*, dynamic: bool = False, twice: bool = False) -> bytes:
 
     def code(builtin: int) -> int:
         t.OperatorCodeStart(builder)
-        t.OperatorCodeAddDeprecatedBuiltinCode(builder, builtin)
+        t.OperatorCodeAddDeprecatedBuiltinCode(builder, min(builtin, 127))
         t.OperatorCodeAddBuiltinCode(builder, builtin)
         return int(t.OperatorCodeEnd(builder))
 
@@ -263,7 +291,7 @@ def tflite_file(*, dynamic: bool = False, twice: bool = False) -> bytes:
     kinds = (
         t.BuiltinOperator.FULLY_CONNECTED,
         t.BuiltinOperator.RESHAPE,
-        t.BuiltinOperator.RELU,
+        t.BuiltinOperator.RELU if last is None else last,
     )
     graphs = vector(t.ModelStartSubgraphsVector, [graph])
     codes = vector(t.ModelStartOperatorCodesVector, [code(kind) for kind in kinds])
@@ -282,6 +310,13 @@ def test_a_tflite_file_is_a_problem() -> None:
     """Ids are the names of the tensors; inputs and constants are none, reshapes are aliases."""
     problem = tflite.read(BytesIO(tflite_file()))
     assert rows(problem) == {"a": (0, 2, 32), "y": (1, 2, 8)}
+
+
+@needs("tflite")
+@pytest.mark.parametrize("code", [32, 9999])
+def test_an_operator_may_be_custom_or_newer(code: int) -> None:
+    """Than the package tflite knows: it is read like any other."""
+    assert rows(tflite.read(BytesIO(tflite_file(last=code)))) == {"a": (0, 2, 32), "y": (1, 2, 8)}
 
 
 @needs("tflite")

@@ -98,7 +98,7 @@ def lifetimes(
         if constant.issuperset(reads):
             constant.update(writes)
             continue
-        if alias and reads[0] not in constant:
+        if alias and writes and reads[0] not in constant:
             owner[writes[0]] = owner.get(reads[0], reads[0])
             continue
         for name in writes:

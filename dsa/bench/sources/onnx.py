@@ -85,12 +85,19 @@ def _operator(node: Any, file: str) -> Operator:
     return Operator(*names, alias=node.op_type in _ALIASES)
 
 
+def _length(dimension: Any) -> int | str:
+    """How long a dimension is, or what an open one is called; some files have -1 for that."""
+    if dimension.HasField("dim_value") and dimension.dim_value >= 0:
+        return int(dimension.dim_value)
+    return dimension.dim_param or "?"
+
+
 def _size(onnx: Any, name: str, value: Any, file: str) -> int:
     """Bytes of a value, from its inferred type."""
     if value is None or not value.type.HasField("tensor_type"):
         raise InvalidProblemError(f"{file}: value {name!r} has no known type", id=name)
     kind = value.type.tensor_type
-    shape = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in kind.shape.dim]
+    shape = [_length(dimension) for dimension in kind.shape.dim]
     if not kind.HasField("shape") or not all(isinstance(d, int) for d in shape):
         raise InvalidProblemError(
             f"{file}: value {name!r} has the shape {shape}; give the open dimensions a size: "
@@ -99,7 +106,8 @@ def _size(onnx: Any, name: str, value: Any, file: str) -> int:
             field="size",
             value=shape,
         )
-    type_name = onnx.TensorProto.DataType.Name(kind.elem_type)
+    names = {number: name for name, number in onnx.TensorProto.DataType.items()}
+    type_name = names.get(kind.elem_type, "UNDEFINED")
     if type_name in ("STRING", "UNDEFINED"):
         raise InvalidProblemError(
             f"{file}: value {name!r} is of type {type_name}, whose size is not known", id=name

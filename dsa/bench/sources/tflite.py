@@ -66,6 +66,7 @@ def _problem(tflite: Any, model: Any, file: str) -> Problem:
     count = Counter(plain)
     names = [name if count[name] == 1 else f"{name}#{i}" for i, name in enumerate(plain)]
     index = {name: i for i, name in enumerate(names)}
+    aliases = {getattr(tflite.BuiltinOperator, name) for name in _ALIASES}
 
     def named(indices: Any) -> list[str]:
         return [names[i] for i in indices if i >= 0]  # -1: an argument left out
@@ -73,10 +74,10 @@ def _problem(tflite: Any, model: Any, file: str) -> Problem:
     def operator(i: int) -> Operator:
         op = graph.Operators(i)
         code = model.OperatorCodes(op.OpcodeIndex())
-        kind = tflite.opcode2name(max(code.BuiltinCode(), code.DeprecatedBuiltinCode()))
+        kind = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
         reads = (op.Inputs(k) for k in range(op.InputsLength()))
         writes = (op.Outputs(k) for k in range(op.OutputsLength()))
-        return Operator(named(reads), named(writes), kind in _ALIASES)
+        return Operator(named(reads), named(writes), kind in aliases)
 
     return lifetimes(
         map(operator, range(graph.OperatorsLength())),
