@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import zipfile
+from contextlib import suppress
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
@@ -453,6 +455,28 @@ def test_what_is_no_exported_program_is_refused() -> None:
     """The error names the file."""
     with pytest.raises(FileFormatError, match="the file: no exported program"):
         fx.read(BytesIO(b"nonsense"))
+
+
+@needs("torch")
+@quiet
+@pytest.mark.parametrize("part", ["model.json", "weights_config.json", "model.pt", "version"])
+@pytest.mark.parametrize("instead", [b"", b"{}", b"null", None])
+def test_a_broken_exported_program_is_refused(part: str, instead: bytes | None) -> None:
+    """Whichever part of it is not what it should be, or not there, if that part is needed."""
+    import torch
+
+    module, image = small_module()
+    whole, broken = BytesIO(), BytesIO()
+    torch.export.save(torch.export.export(module, (image,)), whole)
+    with zipfile.ZipFile(whole) as old, zipfile.ZipFile(broken, "w") as new:
+        for name in old.namelist():
+            if not name.endswith(part):
+                new.writestr(name, old.read(name))
+            elif instead is not None:
+                new.writestr(name, instead)
+    broken.seek(0)
+    with suppress(FileFormatError):
+        assert fx.read(broken) == fx.from_module(module, (image,))
 
 
 @needs("torch")

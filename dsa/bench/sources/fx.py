@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,15 +51,22 @@ def read(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     """
     torch = require("torch", "reading exported programs")
     file, content = read_bytes(source)
-    if not zipfile.is_zipfile(io.BytesIO(content)):
-        raise FileFormatError(f"{file}: no exported program: it is no archive")
     try:
-        program = torch.export.load(io.BytesIO(content))
-    except (RuntimeError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise FileFormatError(f"{file}: no exported program: {error}") from error
+        with zipfile.ZipFile(io.BytesIO(content)):
+            program = torch.export.load(io.BytesIO(content))
+    except _UNREADABLE as error:
+        what = f"{type(error).__name__}: {error}"
+        raise FileFormatError(f"{file}: no exported program: {what}") from error
     with _quiet():
         lowered = _lowered(program)
     return trace(lowered.graph_module).problem
+
+
+# What PyTorch raises for archives that hold something else, besides errors of its own.
+_UNREADABLE = (
+    *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, RuntimeError, AssertionError),
+    *(TypeError, ValueError, LookupError, AttributeError),
+)
 
 
 def from_module(module: Any, inputs: Sequence[Any]) -> Problem:
