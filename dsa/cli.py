@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import os
 import shutil
 import sys
@@ -15,7 +14,7 @@ from typing import IO, Any, Self
 import numpy as np
 
 from dsa import __version__, io
-from dsa.bounds import lower_bound
+from dsa.bounds import Bound, lower_bound
 from dsa.budget import Progress
 from dsa.constraints import Constraints
 from dsa.errors import (
@@ -27,9 +26,12 @@ from dsa.errors import (
     SolverUnavailableError,
 )
 from dsa.planner import plan
-from dsa.pools import Pool, plan_pools
+from dsa.pools import Pool, PoolPlan, plan_pools
 from dsa.problem import FREE, LIMIT, IntArray, Problem
+from dsa.proof import Proof
 from dsa.result import Plan
+from dsa.slots import SlotPlan, plan_slots
+from dsa.slots.planner import SOLVERS as SLOT_SOLVERS
 from dsa.solvers import FEATURES, missing_packages, names, solver_class
 from dsa.solvers.options import build_from_text
 from dsa.units import format_size, parse_size
@@ -79,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("interrupted")
         return 128 + 2
     except tuple(_STATUS) as error:
-        _say(f"{error}")
+        _say("; ".join([f"{error}", *getattr(error, "__notes__", ())]))
         return next(code for kind, code in _STATUS.items() if isinstance(error, kind))
     return status
 
@@ -152,21 +154,50 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME[=SIZE]",
         help="a pool and its capacity; repeated, the one that is preferred first",
     )
+    add(
+        "--prefer",
+        action="append",
+        default=[],
+        type=_option,
+        metavar="ID=NAME[,NAME...]",
+        help="the pools that a buffer may go to, the best first; may be repeated",
+    )
     add("--spill", choices=("in-order", "least"), default="in-order", help="default: in-order")
     add("-s", "--solver", default="auto", metavar="NAME", help="of each pool; default: auto")
     _add_constraints(add)
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
     add("--time-limit", type=float, default=10.0, metavar="SECONDS", help="default: 10")
     add("--json", action="store_true", help="write the plans to standard output as JSON")
+    add("--svg", metavar="FILE", help="draw the pools")
+    add("--text", action="store_true", help="draw the pools with characters")
 
+    add = command(
+        "slots", _slots, "Give every buffer a whole slot, for targets without offsets."
+    ).add_argument
+    add("file", metavar="FILE")
+    add(
+        "-s",
+        "--solver",
+        default="greedy-by-size",
+        choices=tuple(SLOT_SOLVERS),
+        help="default: greedy-by-size",
+    )
+    add("--capacity", type=_size, metavar="SIZE", help="bytes available for all slots")
+    add("--alignment", type=_size, default=1, metavar="SIZE", help="of every buffer")
+    add("--time-limit", type=float, metavar="SECONDS", help="then take the best slots so far")
+    add("--json", action="store_true", help="write the slots to standard output as JSON")
+    add("--svg", metavar="FILE", help="draw the slots, one upon another")
+    add("--text", action="store_true", help="draw the slots with characters")
+
+    about = "JSON, also of pools or slots, or CSV with a column offset; - for standard input"
     add = command("validate", _validate, "Check a plan, perhaps for other lifetimes.").add_argument
-    add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
+    add("plan", metavar="PLAN", help=about)
     add("problem", nargs="?", metavar="PROBLEM", help="the buffers that the plan must hold for")
     add("--capacity", type=_size, metavar="SIZE", help="bytes available")
     _add_constraints(add)
 
     add = command("verify", _verify, "Check a plan, its bound and its proof.").add_argument
-    add("plan", metavar="PLAN", help="JSON, or CSV with a column offset; - for standard input")
+    add("plan", metavar="PLAN", help=about)
 
     add = command("info", _info, "Describe a problem; without FILE, list the models.").add_argument
     add("file", nargs="?", metavar="FILE")
@@ -240,7 +271,7 @@ def _plan(options: argparse.Namespace) -> int:
                 alignment=options.alignment,
                 time_limit=options.time_limit,
                 target=options.target,
-                hint=None if options.hint is None else io.read_plan(options.hint),
+                hint=None if options.hint is None else _hint(options.hint, problem),
                 progress=progress,
             )
     except CapacityError as error:
@@ -262,9 +293,11 @@ def _plan(options: argparse.Namespace) -> int:
 
 
 def _pools(options: argparse.Namespace) -> int:
+    problem = _read(options.file, _rules(options))
     result = plan_pools(
-        _read(options.file, _rules(options)),
+        problem,
         options.pool,
+        prefer=_prefer(options.prefer, problem),
         spill=options.spill,
         solver=options.solver,
         alignment=options.alignment,
@@ -274,10 +307,49 @@ def _pools(options: argparse.Namespace) -> int:
     print(result, file=report)
     for name, pooled in result.plans.items():
         print(f"{name}: {pooled}", file=report)
+    _draw(result, options, report)
     if options.json:
-        json.dump(result.to_dict(), sys.stdout)
-        print()
+        io.write_json(result, sys.stdout)
     return 0
+
+
+def _prefer(pairs: list[tuple[str, str]], problem: Problem) -> dict[Any, list[str]]:
+    """Names of pools, under the ids of the problem."""
+    known = {str(id): id for id in problem.ids}
+    return {known.get(id, id): names.split(",") for id, names in pairs}
+
+
+def _slots(options: argparse.Namespace) -> int:
+    report = sys.stderr if options.json else sys.stdout
+    try:
+        result = plan_slots(
+            _read(options.file),
+            options.solver,
+            capacity=options.capacity,
+            alignment=options.alignment,
+            time_limit=options.time_limit,
+        )
+    except CapacityError as error:
+        _say(f"{error}")
+        _draw(error.plan, options, report)
+        return 1
+    print(result, file=report)
+    tenants: list[list[str]] = [[] for _ in result.sizes]
+    for buffer, slot in result:
+        tenants[slot].append(str(buffer.id))
+    for slot, (size, ids) in enumerate(zip(result.sizes, tenants, strict=True)):
+        more = f" and {len(ids) - 8} more" if len(ids) > 8 else ""
+        print(f"slot {slot}: {_bytes(size)}: {', '.join(ids[:8])}{more}", file=report)
+    _draw(result.as_plan(), options, report)
+    if options.json:
+        io.write_json(result, sys.stdout)
+    return 0
+
+
+def _hint(file: str, problem: Problem) -> dict[Any, Any]:
+    """Offsets of an earlier plan, under the ids of the problem."""
+    earlier = io.read_plan(file)
+    return io.offsets_by_id(earlier.problem.ids, earlier.offsets, problem)
 
 
 def _is_json(file: str) -> bool:
@@ -293,7 +365,7 @@ def _read(file: str, rules: Constraints | None = None) -> Problem:
     return Problem(problem, constraints=rules)
 
 
-def _draw(result: Plan, options: argparse.Namespace, report: IO[str]) -> None:
+def _draw(result: Plan | PoolPlan, options: argparse.Namespace, report: IO[str]) -> None:
     if options.text:
         print(result.to_text(*shutil.get_terminal_size()), file=report)
     if options.svg is not None:
@@ -324,10 +396,12 @@ class _ProgressLine:
         self.width = len(text)
 
 
-def _read_plan(path: str, rules: Constraints | None = None) -> Plan | Sequence[Violation]:
+def _read_plan(
+    path: str, rules: Constraints | None = None
+) -> Plan | PoolPlan | SlotPlan | Sequence[Violation]:
     """The plan, or the rules that it breaks."""
     try:
-        return io.read_plan(sys.stdin.buffer if path == "-" else path, constraints=rules)
+        return io.read_any_plan(sys.stdin.buffer if path == "-" else path, constraints=rules)
     except InvalidPlanError as error:
         if not error.violations:
             raise
@@ -340,6 +414,8 @@ def _validate(options: argparse.Namespace) -> int:
     rules = _rules(options)
     wanted = None if options.problem is None else _read(options.problem, rules)
     given = _read_plan(options.plan, rules if wanted is None else wanted.constraints)
+    if isinstance(given, (PoolPlan, SlotPlan)):
+        return _validate_others(given, wanted, options)
     if not isinstance(given, Plan):
         return _report(options.plan, given)
     problem = Problem(given.problem, constraints=rules) if wanted is None else wanted
@@ -352,17 +428,45 @@ def _validate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _validate_others(
+    given: PoolPlan | SlotPlan, wanted: Problem | None, options: argparse.Namespace
+) -> int:
+    """Of pools and of slots, in which ids are as the problem has them."""
+    if options.capacity is not None or options.constraints is not None:
+        raise DsaError("--capacity and --constraints are of plans with offsets in one memory")
+    violations = given.validate(wanted)
+    if violations:
+        return _report(options.plan, violations)
+    print(f"valid: {given}")
+    return 0
+
+
 def _verify(options: argparse.Namespace) -> int:
     given = _read_plan(options.plan)
-    if not isinstance(given, Plan):
-        return _report(options.plan, given)
-    bound = given.bound_witness
+    if isinstance(given, PoolPlan):
+        print(f"pools: valid, {given}")
+        return max((_verify_one(plan, options.plan) for plan in given.plans.values()), default=0)
+    if isinstance(given, SlotPlan):
+        print(f"slots: valid, total {_bytes(given.total)}")
+        return _verify_bound(given.bound_witness, None, options.plan)
+    return (
+        _verify_one(given, options.plan)
+        if isinstance(given, Plan)
+        else _report(options.plan, given)
+    )
+
+
+def _verify_one(given: Plan, file: str) -> int:
     print(f"plan:  valid, peak {_bytes(given.peak)}")
+    return _verify_bound(given.bound_witness, given.proof, file)
+
+
+def _verify_bound(bound: Bound, proof: Proof | None, file: str) -> int:
     print(f"bound: {_bytes(bound.value)}, {bound}")
-    if given.proof is not None:
-        print(f"proof: {given.proof}")
+    if proof is not None:
+        print(f"proof: {proof}")
     elif bound.kind == "search":
-        _say(f"{options.plan} has no proof of its bound: plan it with a solver that keeps one")
+        _say(f"{file} has no proof of its bound: plan it with a solver that keeps one")
         return 1
     return 0
 

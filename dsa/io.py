@@ -17,7 +17,7 @@ from functools import cache
 from importlib import import_module
 from io import BytesIO, StringIO
 from pathlib import Path, PurePath
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,10 +31,15 @@ from dsa.result import Plan
 from dsa.table import NEEDED, Table, written_holes
 from dsa.validation import validate
 
+if TYPE_CHECKING:
+    from dsa.pools import PoolPlan
+    from dsa.slots import SlotPlan
+
 __all__ = [
     "bundled",
     "load",
     "offsets_by_id",
+    "read_any_plan",
     "read_constraints",
     "read_csv",
     "read_json",
@@ -183,7 +188,12 @@ def read_plan(
     FileFormatError
         If the file is no plan.
     """
-    file, text = read_text(source)
+    return _read_plan(*read_text(source), problem, constraints)
+
+
+def _read_plan(
+    file: str, text: str, problem: Intervals | None, constraints: Constraints | None
+) -> Plan:
     if _is_json(text):
         data = parse_json(file, text)
         try:
@@ -206,6 +216,35 @@ def read_plan(
         )
     array = np.array([offsets[id] for id in wanted.ids], np.int64)
     return Plan(wanted, array, lower_bound(wanted), "unknown")
+
+
+def read_any_plan(
+    source: Source, *, constraints: Constraints | None = None
+) -> Plan | PoolPlan | SlotPlan:
+    """Read a plan, one of pools, or slots, whichever it is, each as checked as by `read_plan`.
+
+    Parameters
+    ----------
+    source, constraints
+        As for `read_plan`.
+
+    Raises
+    ------
+    InvalidPlanError, FileFormatError
+        As `read_plan`, `PoolPlan.from_dict` and `SlotPlan.from_dict`.
+    """
+    from dsa import pools, slots  # which few files need
+
+    file, text = read_text(source)
+    data = parse_json(file, text) if _is_json(text) else {}
+    try:
+        if data.get("format") == pools.FORMAT:
+            return pools.PoolPlan.from_dict(data)
+        if data.get("format") == slots.result.FORMAT:
+            return slots.SlotPlan.from_dict(data)
+    except InvalidPlanError as error:
+        raise InvalidPlanError(f"{file}: {error}", violations=error.violations) from error
+    return _read_plan(file, text, None, constraints)
 
 
 def offsets_by_id(
@@ -256,7 +295,8 @@ def read_csv(source: Source) -> Problem:
     ``gaps`` (holes)             holes with spaces between: ``3-5`` keeps no byte in steps
                                  3 and 4, ``3-5@0:16`` keeps the buffer's bytes 0 to 15
                                  (beside ``end``, the last step is closed here, too)
-    ``hint``                     not supported yet: refused unless empty or -1
+    ``hint``                     refused unless empty or -1: a wish is no part of a problem,
+                                 see ``plan(hint=)``
     ===========================  =====================================================
 
     The first line names the columns, in any order and case. Every other column is ignored,
@@ -374,8 +414,8 @@ def read_json(source: Source) -> Problem:
     return _json_problem(*read_text(source))
 
 
-def write_json(plan_or_problem: Plan | Problem, target: Target) -> None:
-    """Write a problem or a plan as JSON, with nothing left out.
+def write_json(plan_or_problem: Plan | PoolPlan | SlotPlan | Problem, target: Target) -> None:
+    """Write a problem or a plan, also of pools or slots, as JSON, with nothing left out.
 
     Parameters
     ----------

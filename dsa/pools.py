@@ -34,7 +34,7 @@ from dsa.result import Plan
 from dsa.solvers import Solver
 from dsa.solvers.orders import order_by
 from dsa.units import format_size
-from dsa.validation import Violation
+from dsa.validation import Violation, validate
 
 __all__ = ["Pool", "PoolPlan", "plan_pools"]
 
@@ -208,9 +208,39 @@ class PoolPlan:
                 raise InvalidPlanError(f"the plan has two {what} {twice[0]!r}")
         return cls(plans, spilled, least)
 
-    def validate(self) -> tuple[Violation, ...]:
-        """List the rules that the plan of any pool breaks: see `dsa.validate`."""
-        return tuple(violation for plan in self.plans.values() for violation in plan.validate())
+    def validate(self, intervals: Intervals | None = None) -> tuple[Violation, ...]:
+        """List the rules that the plan of any pool breaks, perhaps for other buffers.
+
+        Of the kinds of `dsa.validate`; what is at a fixed distance but in two pools is at a
+        ``"wrong distance"``.
+
+        Parameters
+        ----------
+        intervals
+            The buffers that all pools together must hold for; each pool's own if None.
+        """
+        if intervals is None:
+            return tuple(violation for plan in self.plans.values() for violation in plan.validate())
+        problem, pins = _read(intervals, 1, None)
+        violations = [
+            Violation("missing", (id,), f"buffer {id!r} is in no pool")
+            for id in problem.ids
+            if id not in self.pool
+        ]
+        for name, planned in self.plans.items():
+            here = [i for i, id in enumerate(problem.ids) if self.pool.get(id, self) == name]
+            part, own = problem.select(np.array(here, np.int64)), planned.problem
+            columns = part.columns() | {"offset": [pins[i] for i in here]}
+            rules = replace(part.constraints, reserved=own.constraints.reserved)
+            wanted = Problem.from_columns(**columns, capacity=own.capacity, constraints=rules)
+            violations += validate(dict(zip(own.ids, planned.offsets, strict=True)), wanted)
+        rules = problem.constraints
+        for a, b, _ in (*rules.aliases, *rules.relative):
+            pools = [self.pool[id] for id in (a, b) if id in self.pool]
+            if len(set(pools)) > 1:
+                message = f"buffers {a!r} and {b!r} are in pools {pools[0]!r} and {pools[1]!r}"
+                violations.append(Violation("wrong distance", (a, b), message))
+        return tuple(violations)
 
 
 def plan_pools(

@@ -127,7 +127,10 @@ class Table:
         for meaning, harmless in _UNSUPPORTED.items():
             for i, cell in enumerate(self.cells.get(meaning, ())):
                 if cell not in harmless:
-                    message = f"{cell!r} is not supported yet; empty the cell to plan without it"
+                    message = (
+                        f"{cell!r} is a wish, and a problem holds none; give an earlier plan, "
+                        "with offsets, as --hint or hint=, and leave this column out"
+                    )
                     self.refuse(message, i, meaning, cell)
 
     def need(self, meaning: str) -> None:

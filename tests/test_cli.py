@@ -741,3 +741,119 @@ def test_a_terminal_that_cannot_show_a_name(tmp_path: Path) -> None:
     shown = run("plan", str(path), "-o", "-", env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert shown.returncode == 2
     assert "Traceback" not in shown.stderr
+
+
+# -- pools and slots ----------------------------------------------------------------------------
+
+THREE = "id,lower,upper,size\n1,0,2,100\n2,1,3,100\n3,0,3,20\n"
+SPILLED = "3 buffers: fast 120 B, slow 100 B; 100 B spilled: feasible\n"
+SLOTTED = "3 buffers in 3 slots, total 220 B, lower bound 220 B: optimal (greedy-by-size)\n"
+KINDS = {
+    "pools": (["pools", "--pool", "fast=128", "--pool", "slow"], SPILLED),
+    "slots": (["slots"], SLOTTED),
+}
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> str:
+    """Three buffers, two of which do not fit together into 128 bytes."""
+    path = tmp_path / "three.csv"
+    path.write_text(THREE)
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_is_read_and_judged(
+    kind: str, three: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON goes to standard output, the report beside it; validate and verify take it."""
+    arguments, headline = KINDS[kind]
+    assert main([*arguments, three, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err.startswith(headline)
+    written = tmp_path / "written.json"
+    written.write_text(out)
+    for more in ([], [three]):
+        assert main(["validate", str(written), *more]) == 0
+        assert capsys.readouterr().out == f"valid: {headline}"
+    assert main(["verify", str(written)]) == 0
+    assert capsys.readouterr().out.startswith(f"{kind}: valid, ")
+    other = tmp_path / "other.csv"
+    other.write_text(THREE + "4,0,1,8\n")
+    assert main(["validate", str(written), str(other)]) == 1
+    assert "missing: buffer 4 " in capsys.readouterr().out
+    assert main(["validate", str(written), "--capacity", "8"]) == 2
+    assert "are of plans with offsets in one memory" in capsys.readouterr().err
+    assert main(["plan", three, "--hint", str(written)]) == 1
+    assert "expected format 'dsa-plan'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pools_and_slots_are_drawn(
+    kind: str, three: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As SVG and with characters."""
+    arguments, headline = KINDS[kind]
+    picture = tmp_path / "picture.svg"
+    assert main([*arguments, three, "--svg", str(picture), "--text"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(headline)
+    assert "peak = lower bound" in out
+    assert picture.read_text().startswith("<svg")
+
+
+def test_slots_from_a_shell(three: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each slot with its size and its tenants; what does not fit is not found, or proven not to."""
+    assert main(["slots", three]) == 0
+    report = f"{SLOTTED}slot 0: 100 B: 1\nslot 1: 100 B: 2\nslot 2: 20 B: 3\n"
+    assert capsys.readouterr().out == report
+    assert main(["slots", three, "--capacity", "219"]) == 1
+    assert "no slots fit into 219 B" in capsys.readouterr().err
+
+
+def test_slots_that_are_not_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The best there are can be drawn."""
+    rows = [(2, 6, 6), (4, 8, 2), (3, 5, 7), (6, 8, 7), (5, 9, 3), (5, 9, 3), (1, 2, 8)]
+    path = tmp_path / "hard.csv"
+    path.write_text("lower,upper,size\n" + "".join(f"{a},{b},{s}\n" for a, b, s in rows))
+    assert main(["slots", str(path), "--capacity", "20", "--text"]) == 1
+    out, err = capsys.readouterr()
+    assert "no slots found that fit into 20 B" in err
+    assert "capacity" in out
+    assert main(["slots", str(path), "--capacity", "20", "--solver", "mip"]) == 0
+    assert "slot 0: 8 B: " in capsys.readouterr().out
+
+
+def test_many_tenants_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line names the first of them."""
+    path = tmp_path / "chain.csv"
+    path.write_text("lower,upper,size\n" + "".join(f"{i},{i + 1},8\n" for i in range(11)))
+    assert main(["slots", str(path)]) == 0
+    assert "slot 0: 8 B: 0, 1, 2, 3, 4, 5, 6, 7 and 3 more\n" in capsys.readouterr().out
+
+
+def test_preferences_from_a_shell(three: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ids are those of the file; an unknown pool or buffer, and a pool that is full, are named."""
+    arguments = ["pools", three, "--pool", "fast=128", "--pool", "slow"]
+    assert main([*arguments, "--prefer", "3=slow", "--prefer", "1=slow,fast"]) == 0
+    assert capsys.readouterr().out.startswith("3 buffers: fast 100 B, slow 120 B; 0 B spilled")
+    for wrong, message in {
+        "3=sram": "buffer 3: there is no pool 'sram'; there are 'fast', 'slow'",
+        "7=slow": "prefer: there is no buffer '7'",
+    }.items():
+        assert main([*arguments, "--prefer", wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert main([*arguments, "--prefer", "1=fast", "--prefer", "2=fast"]) == 1
+    assert "; in pool 'fast'" in capsys.readouterr().err
+
+
+def test_a_hint_whose_ids_only_read_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A CSV file has the id 7 where JSON has "7"."""
+    rows = [Buffer(0, 2, 8, id="7"), Buffer(0, 2, 8, id="8")]
+    new, earlier = tmp_path / "new.json", tmp_path / "earlier.csv"
+    io.write_json(Problem(rows), new)
+    earlier.write_text("id,lower,upper,size,offset\n7,0,2,8,8\n8,0,2,8,0\n")
+    assert main(["plan", str(new), "--hint", str(earlier)]) == 0
+    assert "kept:    2 buffers" in capsys.readouterr().out

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from dsa import Buffer, CapacityError, Constraints, Plan, Problem, draw, plan
 from dsa.bounds import lower_bound
 from dsa.draw.picture import PALETTE, Picture, colours
+from dsa.pools import Pool, plan_pools
 from dsa.solvers import FEATURES
 from dsa.testing import problems
 from tests.shared import examples
@@ -663,3 +664,42 @@ def test_of_a_crowd_a_sample_is_drawn() -> None:
     assert 0 < drawn.count("<rect") < 2 * 960
     assert max(map(len, drawn.splitlines())) < 100 * 960  # the load, one change a pixel at most
     assert draw.svg(p, width=4000).count("<rect") > drawn.count("<rect")
+
+
+# -- pools ------------------------------------------------------------------------------------
+
+POOLED = [Buffer(0, 2, 100, id="a"), Buffer(1, 3, 100, id="b"), Buffer(0, 3, 20, id="c")]
+
+
+def test_pools_are_drawn_one_below_another() -> None:
+    """Each as a picture of its own would be, but under its name, and over the steps of all."""
+    p = plan_pools(POOLED, [Pool("fast", 128), Pool("<slow>"), Pool("idle", 8)])
+    drawn = draw.svg(p, width=400, height=240)
+    root = parse(drawn)
+    assert (root.attrib["width"], root.attrib["height"]) == ("400", "720")
+    moved = [group.attrib["transform"] for group in root.findall("g[@transform]")]
+    assert moved == ["translate(0 240)", "translate(0 480)"]
+    titles = [text for text in words(drawn) if "buffer" in text]
+    assert [title.partition(": ")[0] for title in titles] == ["fast", "<slow>", "idle"]
+    boxes = {box.id: box for box in rectangles(drawn)}
+    assert set(boxes) == {"a", "b", "c"}
+    assert (boxes["a"].left, boxes["b"].right) == (boxes["c"].left, boxes["c"].right)
+    assert (p._repr_svg_(), draw.svg(p)) == (draw.svg(p), draw.svg(p))
+
+
+def test_pools_in_characters() -> None:
+    """A map each; the names of pools are cut like those of buffers."""
+    p = plan_pools(POOLED, [Pool("fast", 128), Pool("s" * 100)])
+    fast, slow = p.to_text(60, 12).split("\n\n")
+    assert fast.startswith("fast: 2 buffers, peak 120 B, lower bound 120 B")
+    assert slow.startswith("ssss")
+    assert max(map(len, [*fast.splitlines(), *slow.splitlines()])) <= 60
+    assert fast.splitlines()[-1].split() == slow.splitlines()[-1].split()
+
+
+def test_pools_with_nothing_in_them(tmp_path: Path) -> None:
+    """Empty pools have an axis all the same."""
+    p = plan_pools([], [Pool("only")])
+    p.to_svg(tmp_path / "empty.svg")
+    assert words((tmp_path / "empty.svg").read_text()) == words(draw.svg(p))
+    assert p.to_text(40, 12).startswith("only: 0 buffers")

@@ -28,6 +28,8 @@ from dsa import (
     io,
     plan,
 )
+from dsa.pools import Pool, plan_pools
+from dsa.slots import plan_slots
 from dsa.solvers import FEATURES
 from dsa.testing import problems
 from tests.shared import SHARED, needs_shared
@@ -342,7 +344,11 @@ HEAD = "id,lower,upper,size"
         (f"{HEAD},alignment\na,0,2,8,x\n", ", line 2, column 'alignment'", "'x' is no integer"),
         (f"{HEAD},offset\na,0,2,8,top\n", ", line 2, column 'offset'", "'top' is no integer"),
         (f"{HEAD},offset\na,0,2,8,-1\n", ", line 2, column 'offset'", "is -1; empty the cell if"),
-        (f"{HEAD},hint\na,0,2,8,64\n", ", line 2, column 'hint'", "'64' is not supported yet"),
+        (
+            f"{HEAD},hint\na,0,2,8,64\n",
+            ", line 2, column 'hint'",
+            "'64' is a wish, and a problem holds none; give an",
+        ),
         (f"{HEAD},hole", ", line 1, column 'hole'", "call it 'holes'"),
         (f"{HEAD},gaps,holes", ", line 1, column 'holes'", "says the same as column 'gaps'"),
         (f"{HEAD},gaps\na,0,9,8,2-4@3\n", ", line 2, column 'gaps'", "'2-4@3' is no hole; write"),
@@ -787,3 +793,38 @@ def test_shared_instances(folder: str) -> None:
     """The other shared instances are read in their own notation."""
     for path in (SHARED / "instances" / folder).glob("*.csv"):
         assert len(dsa.load(path)) == len(path.read_text().splitlines()) - 1
+
+
+# -- plans of any kind ------------------------------------------------------------------------
+
+ANY = [Buffer(0, 2, 100, id="a"), Buffer(1, 3, 100, id="b"), Buffer(0, 3, 20, id="c")]
+KINDS: dict[str, Callable[[], Any]] = {
+    "offsets": lambda: plan(ANY),
+    "pools": lambda: plan_pools(ANY, [Pool("fast", 128), Pool(2)], spill="least"),
+    "slots": lambda: plan_slots(ANY),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_plans_of_any_kind(kind: str, tmp_path: Path) -> None:
+    """What write_json wrote is read back; what does not hold is refused, with the file's name."""
+    path = tmp_path / "plan.json.gz"
+    made = KINDS[kind]()
+    io.write_json(made, path)
+    back = io.read_any_plan(path)
+    assert type(back) is type(made)
+    assert (back.to_dict(), [back[id] for id in "abc"]) == (
+        made.to_dict(),
+        [made[id] for id in "abc"],
+    )
+    path.write_text(json.dumps(made.to_dict() | {"version": 7}))
+    with pytest.raises(InvalidPlanError, match=r"plan\.json\.gz: expected"):
+        io.read_any_plan(path)
+
+
+def test_a_plan_of_any_kind_from_csv() -> None:
+    """CSV holds offsets, and takes the constraints that it has no room for."""
+    text = "id,lower,upper,size,offset\na,0,2,8,0\nb,3,4,8,0\n"
+    assert io.read_any_plan(StringIO(text)).validate() == ()
+    with pytest.raises(InvalidPlanError, match="not apart"):
+        io.read_any_plan(StringIO(text), constraints=Constraints(apart=[("a", "b")]))

@@ -226,9 +226,11 @@ class SlotPlan:
             )
         return plan
 
-    def validate(self) -> tuple[Violation, ...]:
-        """List the rules that the plan breaks: see `validate_slots`."""
-        return validate_slots(self.slots, self.problem, sizes=self.sizes)
+    def validate(self, intervals: Intervals | None = None) -> tuple[Violation, ...]:
+        """List the rules that the plan breaks, perhaps for other buffers: see `validate_slots`."""
+        problem = self.problem if intervals is None else Problem(intervals)
+        slots = dict(zip(self.problem.ids, self.slots, strict=True))
+        return validate_slots(slots, problem, sizes=self.sizes)
 
     def __getitem__(self, id: Hashable) -> int:
         """Slot of the buffer with this id."""

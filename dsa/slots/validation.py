@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dsa.gate import as_integer
 from dsa.problem import Intervals, Problem
@@ -13,7 +14,10 @@ __all__ = ["validate_slots"]
 
 
 def validate_slots(
-    slots: Sequence[int], intervals: Intervals, *, sizes: Sequence[int] | None = None
+    slots: Sequence[int] | Mapping[Any, int],
+    intervals: Intervals,
+    *,
+    sizes: Sequence[int] | None = None,
 ) -> tuple[Violation, ...]:
     """List every rule that slots break; an empty result proves that they hold.
 
@@ -22,7 +26,7 @@ def validate_slots(
     Parameters
     ----------
     slots
-        Slot of each buffer, in the order of the buffers.
+        Slot of each buffer, in the order of the buffers or by id.
     intervals
         The problem, as for `Problem`.
     sizes
@@ -43,16 +47,22 @@ def validate_slots(
     overlap: buffers 0 and 1 are both in slot 0 in steps [1, 2)
     """
     problem = Problem(intervals)
-    violations = [
-        Violation("missing", (id,), f"buffer {id!r} has no slot")
-        for id in problem.ids[len(slots) :]
-    ]
+    missing: Sequence[Hashable]
+    extra: Sequence[Hashable]
+    if isinstance(slots, Mapping):
+        given = [(i, slots[id]) for i, id in enumerate(problem.ids) if id in slots]
+        missing = [id for id in problem.ids if id not in slots]
+        known = set(problem.ids)
+        extra = [id for id in slots if id not in known]
+    else:
+        given = list(enumerate(slots[: len(problem)]))
+        missing, extra = problem.ids[len(slots) :], range(len(problem), len(slots))
+    violations = [Violation("missing", (id,), f"buffer {id!r} has no slot") for id in missing]
     violations += [
-        Violation("extra", (i,), f"a slot for buffer {i}, which does not exist")
-        for i in range(len(problem), len(slots))
+        Violation("extra", (id,), f"a slot for buffer {id!r}, which does not exist") for id in extra
     ]
     tenants: dict[int, list[int]] = defaultdict(list)
-    for i, slot in enumerate(slots[: len(problem)]):
+    for i, slot in given:
         if _is_slot(slot, None if sizes is None else len(sizes)):
             tenants[slot].append(i)
         else:
