@@ -172,12 +172,17 @@ def improve(record: Record, instance: Instance, offsets: IntArray) -> bool:
         return False
     reached = peak(problem, offsets)
     if reached < row.best:
-        row = replace(row, best=reached, best_from=record.made)
+        row = replace(row, best=reached, best_from=_origin(record))
     if record.bound > row.bound:
-        row = replace(row, bound=record.bound, bound_from=f"a search by {record.made}")
+        row = replace(row, bound=record.bound, bound_from=f"a search by {_origin(record)}")
     news = row != instance.known
     registry()[problem.fingerprint] = row
     return news
+
+
+def _origin(record: Record) -> str:
+    seed = f", seed {record.seed}" if record.seed else ""
+    return f"{record.solver}, {record.time_limit:g} s{seed}"
 
 
 def known(instance: Instance) -> Known:
@@ -189,7 +194,7 @@ def known(instance: Instance) -> Known:
         len(problem),
         problem.load,
         best=plan(problem.with_capacity(None), "naive").peak,
-        best_from="Naive()",
+        best_from="naive",
         bound=instance.bound,
         bound_from="its construction" if instance.optimum else lower_bound(problem).kind,
     )
