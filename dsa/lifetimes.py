@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 from dsa.errors import InvalidProblemError
-from dsa.gate import as_integer
+from dsa.gate import LIMIT, as_integer, as_natural
 from dsa.problem import Buffer, Intervals, Problem
 from dsa.result import Plan
 
@@ -301,8 +301,17 @@ def _event(event: Event | Sequence[Any], position: int) -> Event:
             field="kind",
             value=kind,
         )
+    if not isinstance(id, Hashable):
+        raise InvalidProblemError(f"event {position}: {id!r} is no id", field="id", value=id)
     if size is not None or kind == "alloc":
         size = _integer(size, "size", id)
+        if size < 0:
+            raise InvalidProblemError(
+                f"buffer {id!r}: size must be at least 0, got {size}",
+                id=id,
+                field="size",
+                value=size,
+            )
     return Event(_integer(step, "step", id), kind, id, size)
 
 
@@ -394,7 +403,7 @@ def extend_over_loops(intervals: Intervals, loops: Iterable[tuple[int, int]]) ->
     >>> [(b.id, b.lower, b.upper) for b in extend_over_loops(rows, [(1, 6)])]
     [('p', 0, 6), ('l', 2, 4)]
     """
-    ranges = [_loop(*loop) for loop in loops]
+    ranges = list(map(_loop, loops))
     for first in ranges:
         for second in ranges:
             if _crosses(first, second) and _crosses(second, first):
@@ -405,7 +414,12 @@ def extend_over_loops(intervals: Intervals, loops: Iterable[tuple[int, int]]) ->
     return tuple(_widened(buffer, ranges) for buffer in _read(intervals))
 
 
-def _loop(begin: int, end: int) -> tuple[int, int]:
+def _loop(loop: Any) -> tuple[int, int]:
+    if not isinstance(loop, Sequence) or isinstance(loop, str) or len(loop) != 2:
+        raise InvalidProblemError(
+            f"a loop is (begin, end), steps from and to, got {loop!r}", field="loops", value=loop
+        )
+    begin, end = (as_natural(step, "loops", least=1 - LIMIT) for step in loop)
     if begin >= end:
         raise InvalidProblemError(f"loop [{begin}, {end}) is empty", field="loops", value=begin)
     return begin, end
@@ -470,6 +484,11 @@ def persist(
     [('in', 0, 3), ('x', 0, 2), ('out', 2, 3)]
     """
     problem = _read(intervals)
+    for field, ids in (("inputs", inputs), ("outputs", outputs)):
+        if isinstance(ids, str) or not isinstance(ids, Iterable):
+            raise InvalidProblemError(
+                f"{field} must be a list of ids, got {ids!r}", field=field, value=ids
+            )
     if not len(problem):
         begin = end = 0
     first = int(problem.lower.min()) if begin is None else begin
@@ -494,7 +513,7 @@ def persist(
 def _position(problem: Problem, id: Hashable) -> int:
     try:
         return problem.index(id)
-    except KeyError:
+    except (KeyError, TypeError):  # the second: it is not hashable
         raise InvalidProblemError(f"no buffer has the id {id!r}", id=id, field="id") from None
 
 

@@ -124,6 +124,8 @@ BAD_EVENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "buffer 'a': kind must be 'alloc' or 'free', got 'malloc'": ([(0, "malloc", "a", 8)], {}),
     "buffer 'a': size must be an integer, got None": ([(0, "alloc", "a")], {}),
     "buffer 'a': size must be an integer, got 1.5": ([(0, "free", "a", 1.5)], {}),
+    "buffer 'a': size must be at least 0, got -8": ([(0, "alloc", "a", -8)], {}),
+    r"event 1: \['a'\] is no id": ([(0, "alloc", "a", 8), (1, "free", ["a"])], {}),
     "buffer 'a': step must be an integer, got 0.5": ([(0.5, "alloc", "a", 8)], {}),
     "buffer 'b': alloc at step 1 comes after step 2: sort": (
         [(2, "alloc", "a", 8), (1, "alloc", "b", 8)], {},
@@ -265,10 +267,13 @@ def test_holes_and_loops() -> None:
     [
         ([(3, 3)], r"loop \[3, 3\) is empty"),
         ([(0, 4), (2, 6)], r"loops \[0, 4\) and \[2, 6\) overlap"),
+        ([(0, 1.5)], "loops must be an integer, got 1.5"),
+        ([3], r"a loop is \(begin, end\), steps from and to, got 3"),
+        (["36"], "a loop is .* got '36'"),
     ],
 )
-def test_bad_loops(loops: list[tuple[int, int]], message: str) -> None:
-    """Empty loops, and loops of which neither is within the other, are named."""
+def test_bad_loops(loops: Any, message: str) -> None:
+    """Empty loops, what is no loop, and two of which neither is within the other, are named."""
     with pytest.raises(InvalidProblemError, match=message):
         extend_over_loops([(0, 1, 8)], loops)
 
@@ -338,6 +343,9 @@ def test_inputs_and_outputs() -> None:
     [
         ({"inputs": ["x"]}, "no buffer has the id 'x'"),
         ({"outputs": ["y"]}, "no buffer has the id 'y'"),
+        ({"outputs": [["t1"]]}, r"no buffer has the id \['t1'\]"),
+        ({"inputs": "t1"}, "inputs must be a list of ids, got 't1'"),
+        ({"outputs": None}, "outputs must be a list of ids, got None"),
         (
             {"inputs": ["t1"], "begin": 1},
             r"buffer 't1' is live in \[0, 2\), outside the run \[1, 3\)",

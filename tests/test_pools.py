@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,31 @@ def test_a_wrong_rule_or_pool_is_refused() -> None:
         Pool(["a"])  # type: ignore[arg-type]
     with pytest.raises(InvalidProblemError, match=r"reserved range \[4, 2\) is empty"):
         Pool("a", reserved=((4, 2),))
+
+
+def test_pools_are_judged_for_other_buffers() -> None:
+    """Every rule holds in the pool of its buffers; what belongs together is together."""
+    p = plan_pools(CASE_32, FAST_SLOW)
+    a, b, c = CASE_32
+    assert p.validate(CASE_32[::-1]) == ()
+    for rows, rules, expected in (
+        ([a, b, replace(c, size=40)], {}, ["over capacity"]),
+        ([a, b, c, Buffer(0, 1, 8, id="d")], {}, ["missing"]),
+        ([a, b], {}, ["extra"]),
+        ([a, b, replace(c, offset=8)], {}, ["moved pin"]),
+        ([replace(a, alignment=64), replace(b, size=99), c], {}, []),
+        (CASE_32, {"aliases": [("a", "b")]}, ["wrong distance"]),
+        (CASE_32, {"relative": [("a", "c", 104)]}, ["wrong distance"]),
+        (CASE_32, {"apart": [("a", "b")], "relative": [("a", "c", 100)]}, []),
+        ([replace(a, offset=0), replace(b, offset=0), c], {}, []),
+    ):
+        wanted: Any = Problem(rows, constraints=Constraints(**rules)) if rules else rows
+        assert [v.kind for v in p.validate(wanted)] == expected
+    odd = plan_pools(CASE_32, [Pool("fast", 200, reserved=((0, 8),)), Pool("slow")])
+    assert odd["a"] == ("fast", 8)
+    assert [v.kind for v in odd.validate([replace(a, size=1), b, replace(c, size=192)])] == [
+        "over capacity"
+    ]
 
 
 def test_a_plan_of_pools_is_data() -> None:

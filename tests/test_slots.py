@@ -315,6 +315,32 @@ def test_slots_that_hold_have_no_faults() -> None:
     assert validate_slots(HOLDS, ROWS, sizes=(8, 6)) == ()
 
 
+def test_slots_by_id() -> None:
+    """In any order, and for other buffers."""
+    by_id = dict(zip("abcz", HOLDS, strict=True))
+    assert validate_slots(by_id, ROWS[::-1]) == ()
+    assert list(
+        map(str, validate_slots(by_id | {"x": 0}, [*ROWS[:3], Buffer(0, 1, 8, id="y")]))
+    ) == [
+        "missing: buffer 'y' has no slot",
+        "extra: a slot for buffer 'z', which does not exist",
+        "extra: a slot for buffer 'x', which does not exist",
+    ]
+    p = plan_slots(ROWS)
+    assert p.validate(ROWS[::-1]) == ()
+    later = [*ROWS[1:], Buffer(0, 3, 8, id="a")]
+    assert [v.ids for v in p.validate(later)] == [("a", "c")]
+
+
+@pytest.mark.parametrize("slots", [3, "01", None, plan_slots([])])
+def test_what_holds_no_slots_is_refused(slots: Any) -> None:
+    """A number, text, a plan: `SlotPlan.validate` is for that."""
+    with pytest.raises(TypeError, match="takes a mapping from id to slot"):
+        validate_slots(slots, ROWS)
+    with pytest.raises(TypeError, match="sizes of slots must be integers"):
+        validate_slots(HOLDS, ROWS, sizes=["8", "8"])  # type: ignore[list-item]
+
+
 @examples(200)
 @given(problems(max_buffers=10), st.data())
 def test_the_judge_by_definition(problem: Problem, data: Any) -> None:
@@ -443,7 +469,15 @@ BROKEN: dict[str, dict[str, Any]] = {
     "expected slots of format": {"version": 2},
     "the slots' problem": {"problem": {}},
     "another problem": {"fingerprint": "0"},
-    "must be lists": {"slots": 3},
+    "'slots' cannot be 3": {"slots": 3},
+    "'sizes' cannot be 'x'": {"sizes": "x"},
+    "'sizes' must be integers": {"sizes": [8, None]},
+    r"'fingerprint' cannot be \[1\]": {"fingerprint": [1]},
+    "'solver' cannot be None": {"solver": None},
+    "'stats' cannot be 3": {"stats": 3},
+    "'total' cannot be True": {"total": True},
+    "'bound' cannot be 'luck'": {"bound": "luck"},
+    r"claim alignments \[2, 2\], but need \(1, 1\)": {"alignments": [2, 2]},
     "break 2 rules .* overlap": {"slots": [0, 0, 0, 0]},
     "break 1 rules .* too large": {"sizes": [8, 5]},
     "break 1 rules .* missing": {"slots": [0, 1, 0]},
@@ -466,7 +500,7 @@ def test_broken_json(message: str) -> None:
 def test_json_that_lacks_something() -> None:
     """Fields that are missing are named, a mapping is asked for, another problem is refused."""
     data = plan_slots(ROWS).to_dict()
-    with pytest.raises(InvalidPlanError, match="lack sizes, total"):
+    with pytest.raises(InvalidPlanError, match="lack 'sizes'"):
         SlotPlan.from_dict({k: v for k, v in data.items() if k not in {"total", "sizes"}})
     with pytest.raises(InvalidPlanError, match="expected slots"):
         SlotPlan.from_dict(3)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from dsa.problem import Intervals, Problem
 from dsa.slots.greedy import GreedyByBreadth, GreedyBySize
 from dsa.slots.maxima import positional_maxima
 from dsa.slots.mip import Mip
-from dsa.slots.result import SlotPlan, SlotSolution
+from dsa.slots.result import POSITIONAL, SlotPlan, SlotSolution
 from dsa.slots.validation import validate_slots
 from dsa.units import format_size
 
@@ -96,7 +96,7 @@ def plan_slots(
     problem = Problem(intervals, capacity=capacity, alignment=alignment)
     configured = _build(solver, options)
     _refuse_features(problem)
-    bound = Bound(sum(positional_maxima(problem)), "positional maxima")
+    bound = Bound(sum(positional_maxima(problem)), POSITIONAL)
     _refuse_infeasible(problem, bound)
 
     budget = budget.aimed(bound.value)

@@ -24,10 +24,14 @@ __all__ = ["SlotPlan", "SlotSolution"]
 
 FORMAT = "dsa-slots"
 VERSION = 1
-_FIELDS = {
-    *("fingerprint", "problem", "slots", "sizes", "total", "lower_bound", "bound"),
-    *("status", "solver", "seconds", "stats"),
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("fingerprint", "bound", "status", "solver"), str),
+    **dict.fromkeys(("slots", "sizes", "alignments"), list),
+    **dict.fromkeys(("total", "lower_bound"), int),
+    **dict.fromkeys(("problem", "stats"), Mapping),
+    "seconds": (int, float),
 }
+POSITIONAL = "positional maxima"  # the kind of a bound that no search gave
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +206,11 @@ class SlotPlan:
             VERSION,
         ):
             raise InvalidPlanError(f"expected slots of format {FORMAT!r} version {VERSION}")
-        lacking = sorted(_FIELDS - data.keys())
-        if lacking:
-            raise InvalidPlanError(f"the slots lack {', '.join(lacking)}")
+        for name, kinds in _FIELDS.items():
+            if name not in data:
+                raise InvalidPlanError(f"the slots lack {name!r}")
+            if not isinstance(data[name], kinds) or isinstance(data[name], bool):
+                raise InvalidPlanError(f"the slots' {name!r} cannot be {data[name]!r}")
         try:
             problem = Problem.from_dict(data["problem"])
         except InvalidProblemError as error:
@@ -214,11 +220,17 @@ class SlotPlan:
             raise InvalidPlanError("the slots were made for another problem")
         _check_slots(data, problem)
         kind, value = data["bound"], data["lower_bound"]
+        if kind not in (POSITIONAL, "search"):
+            raise InvalidPlanError(f"the slots' 'bound' cannot be {kind!r}")
         least = sum(positional_maxima(problem))
         bound = Bound(value if kind == "search" else least, kind)
         plan = cls(problem, data["slots"], bound, data["solver"], data["seconds"], data["stats"])
         claims = (data["sizes"], data["total"], value, data["status"])
         found = (list(plan.sizes), plan.total, plan.lower_bound, plan.status)
+        if data["alignments"] != list(plan.alignments):
+            raise InvalidPlanError(
+                f"the slots claim alignments {data['alignments']}, but need {plan.alignments}"
+            )
         if claims != found or not least <= value <= plan.total:
             raise InvalidPlanError(
                 f"the slots claim sizes {claims[0]}, total {claims[1]} and lower bound {value}, "
@@ -270,8 +282,8 @@ class SlotPlan:
 
 def _check_slots(data: Mapping[str, Any], problem: Problem) -> None:
     slots, sizes = data["slots"], data["sizes"]
-    if not isinstance(slots, list) or not isinstance(sizes, list):
-        raise InvalidPlanError("the slots and their sizes must be lists")
+    if not all(type(size) is int for size in sizes):
+        raise InvalidPlanError(f"the slots' 'sizes' must be integers, got {sizes!r}")
     violations = validate_slots(slots, problem.with_capacity(None), sizes=sizes)
     if violations:
         raise InvalidPlanError(

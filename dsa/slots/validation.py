@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dsa.gate import as_integer
 from dsa.problem import Intervals, Problem
 from dsa.validation import Violation
@@ -46,6 +48,13 @@ def validate_slots(
     >>> print(*validate_slots([0, 0], [(0, 2, 8), (1, 4, 8)]))
     overlap: buffers 0 and 1 are both in slot 0 in steps [1, 2)
     """
+    if isinstance(slots, str) or not isinstance(slots, (Mapping, Sequence, np.ndarray)):
+        raise TypeError(
+            "validate_slots() takes a mapping from id to slot, or slots in the order of the "
+            f"buffers, not {type(slots).__name__}: {slots!r}"
+        )
+    if sizes is not None and not all(isinstance(size, (int, np.integer)) for size in sizes):
+        raise TypeError(f"sizes of slots must be integers, got {sizes!r}")
     problem = Problem(intervals)
     missing: Sequence[Hashable]
     extra: Sequence[Hashable]
