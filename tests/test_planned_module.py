@@ -9,8 +9,10 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the package torch")
 
+from dsa import InvalidProblemError  # noqa: E402
 from dsa.bench.modules import MODULES  # noqa: E402
 from dsa.bench.planned import PlannedModule  # noqa: E402
+from dsa.bench.sources import fx  # noqa: E402
 
 # PyTorch deprecates a class of its own among itself, as a FutureWarning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")
@@ -123,3 +125,98 @@ def test_outputs_keep_their_structure() -> None:
     assert torch.equal(got[0]["sum"], expected[0]["sum"])
     assert torch.equal(got[0]["best"][1], expected[0]["best"].indices)
     assert torch.equal(got[1], x)
+
+
+# -- what cannot be planned, or not be run --------------------------------------------------------
+
+
+class Doubled(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Twice its input, and what else it is told to return."""
+
+    def __init__(self, *others: Any) -> None:
+        super().__init__()
+        self.others = others
+
+    def forward(self, x: Any) -> Any:
+        return (x * 2, *self.others)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ((torch.zeros(1, 8),), r"input 0 must be .* \(2, 8\) on the cpu, got .* \(1, 8\)"),
+        ((torch.zeros(3, 8),), r"input 0 must be .* \(2, 8\) on the cpu, got .* \(3, 8\)"),
+        ((torch.zeros(2, 8).double(),), r"got a torch.float64 of shape \(2, 8\)"),
+        ((torch.zeros(2, 8).numpy(),), r"must be a torch.float32 .*, got array"),
+        ((), "planned for 1 inputs, got 0"),
+        ((torch.zeros(2, 8),) * 2, "planned for 1 inputs, got 2"),
+    ],
+)
+def test_other_inputs_than_planned_are_refused(inputs: Any, message: str) -> None:
+    """Kernels would resize the places of their results; the next run is as good as any."""
+    x = torch.randn(2, 8)
+    module = torch.nn.Linear(8, 4).eval()
+    planned = PlannedModule(module, (x,))
+    for run in (planned, planned.ordinary):
+        with pytest.raises(ValueError, match=message):
+            run(*inputs)
+    with torch.no_grad():
+        assert torch.equal(planned(x), module(x))
+
+
+def test_a_result_may_be_no_tensor() -> None:
+    """None and numbers are returned as they are."""
+    x = torch.randn(2, 8)
+    planned = PlannedModule(Doubled(None, 3).eval(), (x,))
+    for run in (planned, planned.ordinary):
+        doubled, *others = run(x)
+        assert torch.equal(doubled, x * 2)
+        assert others == [None, 3]
+
+
+class Mutating(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Changes its input."""
+
+    def forward(self, x: Any) -> Any:
+        return x.add_(1) * 2
+
+
+@pytest.mark.parametrize("module", [Mutating().eval(), torch.nn.BatchNorm1d(8).train()])
+def test_a_module_that_changes_what_it_is_given_is_refused(module: Any) -> None:
+    """Its inputs, or running means in training."""
+    with pytest.raises(InvalidProblemError, match=r"changes .*; PyTorch's mode eval"):
+        PlannedModule(module, (torch.randn(2, 8),))
+
+
+class Chosen(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Has a result whose size depends on the data."""
+
+    def forward(self, x: Any) -> Any:
+        return x.nonzero() * 2
+
+
+@pytest.mark.parametrize("use", [PlannedModule, fx.from_module])
+def test_a_size_that_depends_on_the_data_is_refused(use: Any) -> None:
+    """The error names the node."""
+    with pytest.raises(InvalidProblemError, match=r"node 'nonzero': .* depends on the data"):
+        use(Chosen().eval(), (torch.randn(2, 8),))
+
+
+@pytest.mark.parametrize("use", [PlannedModule, fx.from_module])
+def test_inputs_are_a_tuple(use: Any) -> None:
+    """A tensor by itself would be taken apart into its rows."""
+    with pytest.raises(TypeError, match=r"inputs must be a tuple of arguments, such as \(x,\)"):
+        use(torch.nn.ReLU(), torch.randn(2, 8))
+
+
+class Summed(torch.nn.Module):  # type: ignore[misc,name-defined]
+    """Takes a pair."""
+
+    def forward(self, pair: Any) -> Any:
+        return pair[0] + pair[1]
+
+
+def test_an_input_is_one_tensor() -> None:
+    """No tuple or dictionary of several."""
+    with pytest.raises(TypeError, match="input 0 is a tuple; every input must be a tensor"):
+        PlannedModule(Summed().eval(), ((torch.zeros(2), torch.zeros(2)),))

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dsa.bench.sources import fx, require
+from dsa.errors import InvalidProblemError
 from dsa.planner import plan
 from dsa.replay import Arena
 
@@ -49,6 +50,10 @@ class PlannedModule:
     ------
     SolverUnavailableError
         If torch is not installed.
+    InvalidProblemError
+        If the module changes its inputs or buffers, or the size of a result depends on the data.
+    TypeError
+        If an input is neither a tensor nor a number.
 
     Notes
     -----
@@ -62,6 +67,7 @@ class PlannedModule:
         traced = fx.trace(program.graph_module)
         self.arena = Arena(plan(traced.problem, solver, alignment=64))
         self._weights = _weights(program)
+        self._inputs = _inputs(program, inputs)
         self._shape = program.call_spec.out_spec
         self._graph = program.graph_module
         self._local = threading.local()
@@ -73,16 +79,29 @@ class PlannedModule:
         """What the module returns, in memory of its own."""
         import torch
 
+        self._check(inputs)
         with torch.no_grad():
             results = self._rewritten(*self._weights, *inputs, *self.views())
-            return self._shaped([result.clone() for result in results])
+            return self._shaped([x.clone() if torch.is_tensor(x) else x for x in results])
 
     def ordinary(self, *inputs: Any) -> Any:
         """What the module returns, by the same graph and the ordinary allocator."""
         import torch
 
+        self._check(inputs)
         with torch.no_grad():
             return self._shaped(list(self._graph(*self._weights, *inputs)))
+
+    def _check(self, inputs: Sequence[Any]) -> None:
+        """Refuse other shapes and types: kernels would resize the places of their results."""
+        if len(inputs) != len(self._inputs):
+            raise ValueError(f"planned for {len(self._inputs)} inputs, got {len(inputs)}")
+        for position, (given, like) in enumerate(zip(inputs, self._inputs, strict=True)):
+            if _signature(given) != like:
+                raise ValueError(
+                    f"input {position} must be {_told(like)}, got {_told(_signature(given))}; "
+                    "make another PlannedModule for it"
+                )
 
     def views(self) -> list[Any]:
         """Tensors over this thread's block, one for each result that the plan has a place for."""
@@ -109,6 +128,38 @@ def _weights(program: Any) -> list[Any]:
     stored = {**program.state_dict, **program.constants}
     specs = program.graph_signature.input_specs
     return [stored[spec.target].detach() for spec in specs if spec.kind.name != "USER_INPUT"]
+
+
+def _inputs(program: Any, inputs: Sequence[Any]) -> list[Any]:
+    """What every call must give; a module that changes it is refused."""
+    import torch
+
+    for spec in program.graph_signature.output_specs:
+        if spec.kind.name != "USER_OUTPUT":
+            raise InvalidProblemError(
+                f"the module changes {spec.target!r}; PyTorch's mode eval, or a copy, prevents it",
+                value=spec.target,
+            )
+    for position, given in enumerate(inputs):
+        if not isinstance(given, (torch.Tensor, int, float)):
+            raise TypeError(
+                f"input {position} is a {type(given).__name__}; every input must be a tensor"
+            )
+    return [_signature(given) for given in inputs]
+
+
+def _signature(given: Any) -> Any:
+    """Shape, type and device of a tensor; any other value itself."""
+    import torch
+
+    return (given.shape, given.dtype, given.device) if torch.is_tensor(given) else repr(given)
+
+
+def _told(signature: Any) -> str:
+    if isinstance(signature, str):
+        return signature
+    shape, dtype, device = signature
+    return f"a {dtype} of shape {tuple(shape)} on the {device}"
 
 
 # -- rewriting --------------------------------------------------------------------------------

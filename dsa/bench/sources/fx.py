@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from dsa.bench.sources import require
-from dsa.errors import FileFormatError
+from dsa.errors import FileFormatError, InvalidProblemError
 from dsa.io import read_bytes
 from dsa.problem import Problem
 
@@ -46,6 +46,8 @@ def read(source: str | os.PathLike[str] | IO[bytes]) -> Problem:
     ------
     FileFormatError
         If it is none.
+    InvalidProblemError
+        Naming a node the size of whose result depends on the data.
     SolverUnavailableError
         If torch is not installed.
     """
@@ -81,6 +83,8 @@ def from_module(module: Any, inputs: Sequence[Any]) -> Problem:
 
     Raises
     ------
+    InvalidProblemError
+        Naming a node the size of whose result depends on the data.
     SolverUnavailableError
         If torch is not installed.
     """
@@ -96,6 +100,8 @@ def export(module: Any, inputs: Sequence[Any]) -> Any:
         If torch is not installed.
     """
     torch = require("torch", "tracing modules")
+    if isinstance(inputs, torch.Tensor):
+        raise TypeError("inputs must be a tuple of arguments, such as (x,), not a tensor")
     with torch.no_grad(), _quiet():
         return _lowered(torch.export.export(module, tuple(inputs), strict=False))
 
@@ -192,7 +198,7 @@ class _Lives:
             self.ids[storage] = name if len(fresh) == 1 else f"{name}.{number}"
             self.lower[storage] = self.step
         for tensor in results:
-            self.size.setdefault(_storage(tensor), int(tensor.untyped_storage().nbytes()))
+            self.size.setdefault(_storage(tensor), _bytes(name, tensor))
         if fresh:
             self.made[name] = [
                 (t, self.ids[_storage(t)] if _storage(t) in fresh else None) for t in results
@@ -215,6 +221,20 @@ def _storage(tensor: Any) -> int:
     """The same for a tensor and all views of it."""
     identity: int = tensor.untyped_storage()._cdata
     return identity
+
+
+def _bytes(name: str, tensor: Any) -> int:
+    """The size of a storage; an error if it depends on the data."""
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    try:
+        return int(tensor.untyped_storage().nbytes())
+    except GuardOnDataDependentSymNode as error:
+        raise InvalidProblemError(
+            f"node {name!r}: the size of its result depends on the data, and cannot be planned",
+            id=name,
+            field="size",
+        ) from error
 
 
 def _writes(target: Any) -> bool:
