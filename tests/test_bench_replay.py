@@ -30,6 +30,9 @@ def test_it_compares_a_network_with_and_without_arena(capsys: pytest.CaptureFixt
     assert [table["arena", t][-1] for t in "12"] == ["0.8", "1.5"]
     for row in table.values():
         assert 0 < float(row[3]) <= float(row[4])
+        assert float(row[7]) == pytest.approx(
+            float(row[5]) / float(table["arena", row[2]][5]), abs=0.01
+        )
     assert "Command: `dsa bench replay --kinds numpy" in "\n".join(lines)
 
 
@@ -38,6 +41,24 @@ def test_an_unknown_memory_is_refused() -> None:
     """The error lists those that are there."""
     with pytest.raises(DsaError, match="no allocator 'magic' on this machine; found"):
         main(["--kinds", "numpy", "--models", "branches", "--memories", "magic", *QUICK])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--threads", "0", "it must be at least 1, got 0"),
+        ("--runs", "-1", "it must be at least 1, got -1"),
+        ("--rounds", "0", "it must be at least 1, got 0"),
+        ("--models", "lenet", "invalid choice: 'lenet'"),
+    ],
+)
+def test_options_that_measure_nothing_are_refused(
+    option: str, value: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything runs."""
+    with pytest.raises(SystemExit, match="2"):
+        main([option, value])
+    assert message in capsys.readouterr().err
 
 
 def test_what_cannot_run_is_named(

@@ -8,8 +8,9 @@ ordinary allocator, by others that are on this machine (LD_PRELOAD), and out of 
 Every memory of every model is a process of its own. In it 1, 2, ... threads run the model at the
 same time, each by itself, on one core at most. Of all runs of all threads the tables have the
 median and the 99th percentile: of the wall time, and of the processor's time that the thread took,
-kernel included, which holds on a busy machine, too. Memory is the peak resident set above that
-before the first run.
+kernel included, which holds on a busy machine, too; and the median of the latter as a multiple of
+the planned run's: below 1, planning does not pay. Memory is the peak resident set above that before
+the first run.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ ORDINARY, ARENA = "ordinary", "arena"
 PAGE, MIB = 4096, 2**20
 COLUMNS = (
     *("model", "memory", "threads", "wall ms", "wall p99", "CPU ms", "CPU p99"),
-    *("peak MiB", "plan MiB"),
+    *("CPU / arena", "peak MiB", "plan MiB"),
 )
 
 
@@ -121,11 +122,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("--kinds", nargs="+", default=list(_RUNNERS), choices=list(_RUNNERS), help="of tables")
-    add("--models", nargs="+", metavar="NAME", help="default: all")
+    models = list(dict.fromkeys(name for names in _MODELS.values() for name in names))
+    add("--models", nargs="+", metavar="NAME", choices=models, help=f"of {', '.join(models)}")
     add("--memories", nargs="+", metavar="NAME", help="default: ordinary, those found, arena")
-    add("--threads", nargs="+", type=int, default=[1, 2, 4], metavar="N")
-    add("--runs", type=int, default=100, metavar="N", help="of each thread in each round")
-    add("--rounds", type=int, default=2, metavar="N", help="of all processes, in turn")
+    add("--threads", nargs="+", type=_positive, default=[1, 2, 4], metavar="N")
+    add("--runs", type=_positive, default=100, metavar="N", help="of each thread in each round")
+    add("--rounds", type=_positive, default=2, metavar="N", help="of all processes, in turn")
     add("--job", help=argparse.SUPPRESS)  # what this program starts itself with
     options = parser.parse_args(arguments)
     write = sys.stdout.write
@@ -147,6 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"it must be at least 1, got {number}")
+    return number
+
+
 # -- all processes of a model -----------------------------------------------------------------
 
 
@@ -165,17 +174,21 @@ def _compare(kind: str, model: str, options: argparse.Namespace) -> Iterator[Seq
                 for measured in _run_process(job):
                     results[measured.threads, memory].append(measured)
     for threads in options.threads:
+        times = {memory: _milliseconds(results[threads, memory]) for memory in memories}
         for memory in memories:
-            yield _row(model, memory, threads, results[threads, memory])
+            found = results[threads, memory]
+            ratio = f"{times[memory][2] / times[ARENA][2]:.2f}" if ARENA in times else ""
+            peak = float(np.median([one.peak for one in found])) / MIB
+            whole = f"{found[0].planned * threads / MIB:.1f}" if memory == ARENA else ""
+            numbers = (f"{value:.3f}" for value in times[memory])
+            yield model, memory, str(threads), *numbers, ratio, f"{peak:.1f}", whole
 
 
-def _row(model: str, memory: str, threads: int, results: Sequence[Measured]) -> Sequence[str]:
+def _milliseconds(results: Sequence[Measured]) -> Sequence[float]:
+    """Median and 99th percentile of the wall time, and of the processor's."""
     seconds = np.concatenate([result.seconds for result in results])
-    times = 1000 * np.percentile(seconds, (50, 99), axis=0).T.ravel()
-    peak = float(np.median([result.peak for result in results])) / MIB
-    whole = results[0].planned * threads / MIB if memory == ARENA else 0
-    numbers = (*(f"{value:.3f}" for value in times), f"{peak:.1f}", f"{whole:.1f}" if whole else "")
-    return model, memory, str(threads), *numbers
+    times: Sequence[float] = (1000 * np.percentile(seconds, (50, 99), axis=0)).T.ravel().tolist()
+    return times
 
 
 def _found() -> dict[str, Path]:
