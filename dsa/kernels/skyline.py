@@ -18,13 +18,12 @@ crosses a border again only after one side of it has risen: a few steps for each
 To find the best-ranked buffer inside a segment, the buffers are sorted by length class (sections
 covered, rounded down to a power of 8), then by start, and put into the leaves of a binary tree,
 whose nodes keep the soonest stop and the best rank below them. Of one class, those that start in
-the segment fit into it, but for some that start near its end. A search visits only nodes that may
-hold something better than what it has.
+the segment fit into it, but for some that start near its end; an index says which leaves these
+are. A search visits only nodes that may hold something better than what it has.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, MutableSequence, Sequence
 from typing import overload
 
@@ -50,7 +49,8 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
 
     Near-linear: at most 3n segments are looked at, each by one search of the tree; a search takes
     O(log^2 n), and more only where many buffers of one class start near the end of a segment and
-    reach beyond it. O(n) memory. Buffers of size 0 get offset 0.
+    reach beyond it. Memory for a row of sections for each of O(log n) length classes. Buffers of
+    size 0 get offset 0.
     Alignments are honoured, pins are not looked at. With a budget, None if its time is up before
     the last buffer is placed.
 
@@ -62,21 +62,23 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
     """
     sections = problem.sections
     solid = np.flatnonzero(problem.size)
-    length = np.frexp(sections.stop[solid] - sections.start[solid])[1] - 1  # its binary logarithm
-    length_class = length // CLASS_BITS
-    order_of_leaves = np.lexsort((sections.start[solid], length_class))
-    leaf = solid[order_of_leaves]
-    classes = np.searchsorted(
-        length_class[order_of_leaves], np.arange(length_class.max(initial=0) + 2)
-    )
+    exponent = np.frexp(sections.stop[solid] - sections.start[solid])[1].astype(np.int64)
+    length_class = (exponent - 1) // CLASS_BITS
+    # A leaf's place is its class and its start. The index says how many lie before each place.
+    width = len(sections) + 1
+    place = length_class * width + sections.start[solid]
+    by_place = place.argsort(kind="stable")
+    leaf = solid[by_place]
+    index = np.zeros((length_class.max(initial=0) + 1) * width + 1, np.int64)
+    np.cumsum(np.bincount(place, minlength=len(index) - 1), out=index[1:])
     rank = np.empty(len(problem), np.int64)
     rank[order] = np.arange(len(problem))
     start, stop = sections.start[leaf], sections.stop[leaf]
     run, columns = FILL.ready_for(
         SECONDS * len(leaf),
         *(start, stop, problem.size[leaf], problem.alignment[leaf]),
-        *(classes, _tree(stop), _tree(rank[leaf])),
-        *(np.zeros((3, len(sections) + 1), np.int64), np.zeros(len(leaf), np.int64)),
+        *(index, _tree(stop), _tree(rank[leaf])),
+        *(np.zeros((3, width), np.int64), np.zeros(len(leaf), np.int64)),
         left=float("inf") if budget is None else budget.remaining(),
     )
     for _ in run(*columns):
@@ -104,7 +106,7 @@ def _fill(
     stop: Sequence[int],
     size: Sequence[int],
     alignment: Sequence[int],
-    classes: Sequence[int],
+    index: Sequence[int],
     soonest: MutableSequence[int],
     best: MutableSequence[int],
     segments: Sequence[MutableSequence[int]],
@@ -123,7 +125,7 @@ def _fill(
         if last < count and height[last] < level:
             first = last
             continue
-        node = _best_inside(soonest, best, start, classes, first, last)
+        node = _best_inside(soonest, best, index, count + 1, first, last)
         if node < 0:  # nothing fits: raise to the lower neighbour and join it
             joins_left = before >= 0 and (last == count or height[before] <= height[last])
             if last < count and (before < 0 or height[last] <= height[before]):
@@ -167,8 +169,8 @@ def _fill(
 def _best_inside(
     soonest: Sequence[int],
     best: Sequence[int],
-    start: Sequence[int],
-    classes: Sequence[int],
+    index: Sequence[int],
+    width: int,
     first: int,
     last: int,
 ) -> int:
@@ -176,11 +178,9 @@ def _best_inside(
     leaves = len(best) // 2
     found, rank = -1, best[0]  # entry 0 is no node: it holds the largest integer
     pending = []
-    length, least = 0, 1
-    while length < len(classes) - 1 and least <= last - first:
-        low = bisect_left(start, first, classes[length], classes[length + 1])
-        high = bisect_right(start, last - least, low, classes[length + 1])
-        low, high = low + leaves, high + leaves
+    row, least = 0, 1
+    while row < len(index) - 1 and least <= last - first:
+        low, high = index[row + first] + leaves, index[row + last - least + 1] + leaves
         while low < high:  # the few nodes that cover the range
             if low & 1:
                 pending.append(low)
@@ -190,7 +190,7 @@ def _best_inside(
                 pending.append(high)
             low >>= 1
             high >>= 1
-        length, least = length + 1, least << CLASS_BITS
+        row, least = row + width, least << CLASS_BITS
     while pending:
         node = pending.pop()
         if best[node] >= rank or soonest[node] > last:
