@@ -308,6 +308,7 @@ def test_no_capacity_from_a_name(tmp_path: Path) -> None:
 
 
 HEAD = "id,lower,upper,size"
+LONG = "".join(f"{i},0,2,8\n" for i in range(1000))  # more rows than are cut at a time, and a blank
 
 
 @pytest.mark.parametrize(
@@ -333,6 +334,9 @@ HEAD = "id,lower,upper,size"
         (f"{HEAD}\na,0,2,8\n\nb,0,2,8,9\n", ", line 4", "5 cells under 4 columns"),
         (f'{HEAD}\n"a\nb",0,2,8\nc,0,2\n', ", line 4", "3 cells under 4 columns"),
         (f'{HEAD}\na,0,2,8\n"b,0,2,8\nc,0,2,8\n', ", line 3", "no CSV: unexpected end of data"),
+        (f"{HEAD}\n{LONG}\nx,0,2\n", ", line 1003", "3 cells under 4 columns"),
+        (f'{HEAD}\n{LONG}\n"x"y,0,2,8\n', ", line 1003", "no CSV: ',' expected after"),
+        (f"{HEAD}\n{LONG}\nx,0,2,8.5\n", ", line 1003, column 'size'", "'8.5' is no integer"),
         (f'{HEAD}\n"a"b,0,2,8\n', ", line 2", "no CSV: ',' expected after '\"'"),
         (f"{HEAD}\na,0,2,8.0\n", ", line 2, column 'size'", "'8.0' is no integer; write for"),
         (f"{HEAD}\na,0,2,4KiB\n", ", line 2, column 'size'", "'4KiB' is no integer"),
