@@ -294,6 +294,12 @@ def _event(event: Event | Sequence[Any], position: int) -> Event:
             value=event,
         )
     step, kind, id, size = Event(*event)
+    try:
+        hash(id)
+    except TypeError:
+        raise InvalidProblemError(
+            f"event {position}: an id must be hashable, got {id!r}", field="id", value=id
+        ) from None
     if kind not in ("alloc", "free"):
         raise InvalidProblemError(
             f"buffer {id!r}: kind must be 'alloc' or 'free', got {kind!r}",
