@@ -298,7 +298,7 @@ def _event(event: Event | Sequence[Any], position: int) -> Event:
         hash(id)
     except TypeError:
         raise InvalidProblemError(
-            f"event {position}: an id must be hashable, got {id!r}", field="id", value=id
+            f"event {position}: {id!r} is no id", field="id", value=id
         ) from None
     if kind not in ("alloc", "free"):
         raise InvalidProblemError(
@@ -307,8 +307,6 @@ def _event(event: Event | Sequence[Any], position: int) -> Event:
             field="kind",
             value=kind,
         )
-    if not isinstance(id, Hashable):
-        raise InvalidProblemError(f"event {position}: {id!r} is no id", field="id", value=id)
     if size is not None or kind == "alloc":
         size = _integer(size, "size", id)
         if size < 0:

@@ -121,7 +121,7 @@ def test_repairs_in_words() -> None:
 BAD_EVENTS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     r"event 0: expected \(step, kind, id\)": ([3], {}),
     r"event 1: expected \(step, kind, id\)": ([(0, "alloc", "a", 8), (1, "free")], {}),
-    r"event 0: an id must be hashable, got \['a'\]": ([(0, "alloc", ["a"], 8)], {}),
+    r"event 0: \('a', \[\]\) is no id": ([(0, "alloc", ("a", []), 8)], {}),
     "buffer 'a': kind must be 'alloc' or 'free', got 'malloc'": ([(0, "malloc", "a", 8)], {}),
     "buffer 'a': size must be an integer, got None": ([(0, "alloc", "a")], {}),
     "buffer 'a': size must be an integer, got 1.5": ([(0, "free", "a", 1.5)], {}),
