@@ -52,7 +52,10 @@ def _heaviest(bodies: Bodies, reserved: Ranges) -> _Found:
             value = max(value, _above(reserved, sum(weights)))
         if value > best[0]:
             best = value, "clique", step, members
-    for i, domain in enumerate(bodies.domain):
+    for i, (domain, height) in enumerate(zip(bodies.domain, bodies.height.tolist(), strict=True)):
+        lowest = domain.first(0) + height
+        if domain.pin is None and height and lowest > best[0]:
+            best = lowest, "clique", None, [i]
         if domain.pin is not None and bodies.height[i] and domain.pin + bodies.height[i] > best[0]:
             best = domain.pin + int(bodies.height[i]), "pin", None, [i]
     _KNOWN[bodies] = best

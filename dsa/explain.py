@@ -39,7 +39,10 @@ class Explanation:
         Whether each of them is needed: a plan of all others fits. False if the search could
         not tell that of some.
     proof
-        For ``"search"``: what `dsa.proof.check` accepts; None if the search for it was too long.
+        For ``"search"``: what `dsa.proof.check` accepts for these buffers; None if the search for
+        it was too long, or constraints are between them.
+    tail_padding
+        Bytes of the capacity that buffers may not use.
     """
 
     ids: tuple[Hashable, ...]
@@ -49,16 +52,18 @@ class Explanation:
     step: int | None = None
     irreducible: bool = True
     proof: Proof | None = None
+    tail_padding: int = 0
 
     def __str__(self) -> str:
         one = len(self.ids) == 1
         count = "1 buffer does" if one else f"{len(self.ids)} buffers do"
         need = "it needs" if one else "they need"
         when = "" if self.step is None else f" at step {self.step}"
+        padding = f" and {self.tail_padding} B of tail padding" if self.tail_padding else ""
         none = ", none of which can be spared" if self.irreducible and not one else ""
         return (
             f"{count} not fit into {format_size(self.capacity)}{none}; {need} "
-            f"{self.lower_bound} B ({self.kind}{when})"
+            f"{self.lower_bound} B{padding} ({self.kind}{when})"
         )
 
 
@@ -109,18 +114,25 @@ def explain_infeasible(
     """
     problem = Problem(intervals, alignment=alignment, constraints=constraints)
     problem = problem.with_capacity(as_natural(capacity, "capacity"))
-    if problem.load > capacity and not problem.constrained:
-        return _too_much_load(problem, capacity)
-    return _filtered(problem, capacity, nodes)
+    padding = problem.constraints.tail_padding
+    if problem.load > capacity - padding and not problem.constrained:
+        found = _too_much_load(problem, capacity)
+        if problem.features:  # a pin, or padding, may be too much for fewer of them
+            few = np.array([problem.index(id) for id in found.ids])
+            found = _filtered(problem.select(few), capacity, nodes)
+    else:
+        found = _filtered(problem, capacity, nodes)
+    return replace(found, tail_padding=padding)
 
 
 def _too_much_load(problem: Problem, capacity: int) -> Explanation:
     """At each section the largest buffers until they are too large; the fewest of these."""
     sections, choices = problem.sections, []
-    for section in np.flatnonzero(sections.load > capacity).tolist():
+    room = capacity - problem.constraints.tail_padding
+    for section in np.flatnonzero(sections.load > room).tolist():
         live = np.flatnonzero((sections.start <= section) & (section < sections.stop))
         live = live[np.argsort(-problem.size[live], kind="stable")]
-        enough = int((np.cumsum(problem.size[live]) <= capacity).sum()) + 1
+        enough = int((np.cumsum(problem.size[live]) <= room).sum()) + 1
         choices.append((enough, int(sections.step[section]), live[:enough]))
     _, step, largest = min(choices, key=lambda choice: choice[0])
     members = problem.select(np.sort(largest))

@@ -116,7 +116,7 @@ def _changes(
 ) -> Iterator[tuple[str, Sequence[int | None]]]:
     """Kinds of change of a buffer and the values to try, the least change first."""
     yield "drop", [None]
-    missing = lower_bound(problem).value - capacity
+    missing = lower_bound(problem).value + problem.constraints.tail_padding - capacity
     yield "shrink", [int(problem.size[i]) - missing] if 0 < missing < problem.size[i] else []
     lower, upper = int(problem.lower[i]), int(problem.upper[i])
     others = [j for j in stuck if j != i]

@@ -69,6 +69,16 @@ def test_constraints_count() -> None:
     ]
 
 
+def test_tail_padding_counts() -> None:
+    """What is missing is missing beside the padding."""
+    rows = [Buffer(0, 1, 60, id="a"), Buffer(0, 1, 60, id="b")]
+    found = remedies(rows, 124, constraints=Constraints(tail_padding=8))
+    assert [(r.change, r.id, r.value) for r in found if r.change == "shrink"] == [
+        ("shrink", "a", 56),
+        ("shrink", "b", 56),
+    ]
+
+
 def test_what_fits_needs_no_remedy() -> None:
     """The error says so."""
     with pytest.raises(InvalidProblemError, match="nothing to explain"):
