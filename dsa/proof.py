@@ -71,6 +71,7 @@ from typing import Any
 
 from dsa.errors import InvalidProofError
 from dsa.gate import id_from_data, id_to_data
+from dsa.pairs import replay
 from dsa.problem import Buffer, Problem
 
 __all__ = ["Proof", "check"]
@@ -103,6 +104,9 @@ class Proof:
     one_machine
         Whether a node is also refuted by Jackson's bound: the buffers waiting over a section,
         each no lower than its lowest offset, one above the other.
+    pairs
+        Whether the search decided which of two buffers lies below, instead of what lies over a
+        section; `dsa.pairs` says what its log means then.
     log
         In preorder, the children of a node in order, the gap last; a child that is refuted at
         once has no entry. An entry is the section decided at a node, numbered within `ids`; or
@@ -126,6 +130,7 @@ class Proof:
     unit: int = 1
     symmetry: bool = True
     one_machine: bool = False
+    pairs: bool = False
     log: tuple[int, ...] = ()
 
     def __str__(self) -> str:
@@ -144,6 +149,7 @@ class Proof:
             "capacity": self.capacity,
             "symmetry": self.symmetry,
             "one_machine": self.one_machine,
+            "pairs": self.pairs,
             "log": list(self.log),
         }
 
@@ -198,12 +204,16 @@ def check(problem: Problem, proof: Proof) -> int:
 
     Notes
     -----
-    Complexity: for each node and each of its children the (buffer, section) pairs.
+    Complexity: for each node and each of its children the (buffer, section) pairs; of a search by
+    pairs, the square of the buffers for each that is decided.
     """
     rows, base = _searched(problem, proof)
     claim = _Claim(rows, proof.unit, (proof.capacity - base) // proof.unit, proof)
     root = claim.root()
-    if not (claim.packed_load() > claim.capacity or claim.is_refuted(root)):
+    if proof.pairs:
+        pairs = [(b, x) for b, others in enumerate(claim.meets) for x in others if b < x]
+        replay(claim.size, claim.alignment, claim.pin, pairs, claim.capacity, proof.log)
+    elif not (claim.packed_load() > claim.capacity or claim.is_refuted(root)):
         _Replay(claim, proof.log).run(root)
     return base + claim.next_peak() * proof.unit
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,11 @@ from dsa.gate import LIMIT
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, peak
 
-__all__ = ["Alternatives", "Closure", "descend", "minimise"]
+__all__ = ["LARGEST", "Alternatives", "Closure", "PairSearch", "descend", "minimise"]
 
 LARGEST = 150  # bodies of a component: with more of them a node takes too long
 HIGHEST = LIMIT // 16  # peak up to which three paths can be added up
+LAST = 62  # decisions from this on share a bit
 NEVER = -LIMIT // 4  # no path: far below every path there is
 
 
@@ -35,7 +35,9 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
     solution; what the domains forbid (alignment, reserved bytes, chunks) only raises it. While
     the least solution breaks no rule of an undecided pair it is a plan, and no other plan of this
     branch is lower in any offset. Otherwise such a pair is branched on. A choice that the
-    inequalities rule out is left out; a pair with one choice left is decided.
+    inequalities rule out is left out; a pair with one choice left is decided. Each inequality
+    knows the decisions it follows from: those that have no part in a contradiction are undone
+    without trying their other choices.
 
     Parameters
     ----------
@@ -53,7 +55,8 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
     Guarantee: optimal if it ends before the budget does. Complete for every domain: raising the
     least solution to the next allowed offset keeps it least.
     Source: disjunctive graphs of machine scheduling (Roy and Sussmann 1964), with more than two
-    choices for a pair.
+    choices for a pair; pairs weighted by failures after Boussemart et al. 2004; backjumping after
+    Prosser 1993.
     """
     bodies, component = problem.bodies, problem.component
     best = np.array(offsets, np.int64)
@@ -65,7 +68,7 @@ def minimise(problem: Problem, budget: Budget, offsets: IntArray, nodes: int | N
             stats["search"] = f"not run: {len(members)} bodies, the limits are {LARGEST} bodies "
             stats["search"] += f"and a peak of {HIGHEST} B"
             continue
-        search = _Search(bodies, members, bodies.offsets_of(best)[members])
+        search = PairSearch(bodies, members, bodies.offsets_of(best)[members])
         search.run(budget, aim, None if nodes is None else nodes - stats["nodes"])
         stats["nodes"] += search.nodes
         for i, offset in zip(members, search.offsets.tolist(), strict=True):
@@ -92,7 +95,7 @@ def descend(problem: Problem, offsets: npt.NDArray[Any]) -> IntArray | None:
         Offsets of the buffers; None if no plan makes these choices.
     """
     bodies = problem.bodies
-    search = _Search(bodies, list(range(len(bodies))), np.zeros(len(bodies), np.int64))
+    search = PairSearch(bodies, list(range(len(bodies))), np.zeros(len(bodies), np.int64))
     closure = search.chosen(np.rint(offsets).astype(np.int64))
     return None if closure is None else bodies.restore(closure.least)
 
@@ -114,10 +117,11 @@ class Closure:
 
     ``path[i, j] = c`` says that x[j] >= x[i] + c. The last row and column are the bottom: what
     follows from it are the least offsets, and how far a body may rise follows back to it.
+    ``why[i, j]`` are the decisions it follows from, a bit for each; those from `LAST` on share one.
     """
 
-    def __init__(self, path: IntArray) -> None:
-        self.path = path
+    def __init__(self, path: IntArray, why: IntArray) -> None:
+        self.path, self.why = path, why
 
     @classmethod
     def of(cls, count: int) -> Closure:
@@ -125,28 +129,36 @@ class Closure:
         path = np.full((count + 1, count + 1), NEVER, np.int64)
         np.fill_diagonal(path, 0)
         path[count, :] = 0
-        return cls(path)
+        return cls(path, np.zeros_like(path))
 
     def copy(self) -> Closure:
         """An independent copy."""
-        return Closure(self.path.copy())
+        return Closure(self.path.copy(), self.why.copy())
 
     @property
     def least(self) -> IntArray:
         """The least offsets."""
         return self.path[-1, :-1]
 
-    def add(self, i: int, j: int, distance: int) -> bool:
-        """Demand x[j] >= x[i] + distance; False if that contradicts what there is. O(bodies^2)."""
+    def add(self, i: int, j: int, distance: int, why: int = 0) -> int | None:
+        """Demand x[j] >= x[i] + distance. O(bodies^2).
+
+        Returns
+        -------
+        int or None
+            The decisions that this contradicts, with those it is demanded for; None if nothing.
+        """
         path = self.path
         if path[i, j] >= distance:
-            return True
+            return None
         if path[j, i] + distance > 0:
-            return False
+            return int(self.why[j, i]) | why
         through = path[:, i, None] + (distance + path[None, j, :])
-        np.maximum(path, through, out=path)
+        longer = through > path
+        np.copyto(path, through, where=longer)
         np.maximum(path, NEVER, out=path)
-        return True
+        np.copyto(self.why, self.why[:, i, None] | self.why[None, j, :] | why, where=longer)
+        return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,17 +212,60 @@ class Alternatives:
         return low, high
 
 
-class _Search:
-    """Depth-first search for ever lower plans of one component."""
+class PairSearch:
+    """Depth-first search for ever lower plans of one component, which goes on where it stopped.
 
-    def __init__(self, bodies: Bodies, members: list[int], offsets: IntArray) -> None:
+    Parameters
+    ----------
+    bodies
+        Of the problem.
+    members
+        Those of the component.
+    offsets
+        Of a plan, one for each of them.
+    keep_log
+        Whether to keep `log`. The search begins again whenever the peak falls then: a proof is
+        about one capacity.
+
+    Attributes
+    ----------
+    offsets, peak
+        The best plan.
+    nodes
+        How many there were.
+    proved
+        Whether there is no lower plan.
+    log
+        Of each pair of buffers a and b that was branched on, in preorder, ``a * len(members) + b``
+        if the first child has a below b, counted within `members`.
+    """
+
+    def __init__(
+        self, bodies: Bodies, members: list[int], offsets: IntArray, *, keep_log: bool = False
+    ) -> None:
         self._height = bodies.height[members]
         self._domain = [bodies.domain[i] for i in members]
         self._alternatives = Alternatives.of(bodies, members)
+        self._weight = np.ones(len(self._alternatives.first), np.int64)
+        self._decided = 0  # the pair that was decided last
+        self._keep_log = keep_log
         self.offsets = offsets
         self.peak = self._top(self.offsets)
         self.nodes = 0
         self.proved = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._node: Closure | None = self._root()  # to be opened next
+        self._branch: list[_Frame] = []  # the decisions above it
+        self.log: list[int] = []
+
+    def improve(self, offsets: IntArray) -> None:
+        """Go on from this plan, if it is lower than the best one."""
+        if self._top(offsets) < self.peak:
+            self.offsets, self.peak = offsets, self._top(offsets)
+            if self._keep_log:
+                self._begin()
 
     def chosen(self, offsets: IntArray) -> Closure | None:
         """What follows from the ranges that offsets are in, or nearest to; None if nothing can."""
@@ -218,9 +273,9 @@ class _Search:
         difference = offsets[table.i] - offsets[table.j]
         off = np.maximum(table.low - difference, difference - table.high)
         for rows in np.split(np.arange(len(off)), table.first[1:]):
-            if len(rows) and not self._take(closure, int(rows[off[rows].argmin()])):
+            if len(rows) and self._take(closure, int(rows[off[rows].argmin()]), 0) is not None:
                 return None
-        return closure if self._settle(closure) else None
+        return closure if self._settle(closure) is None else None
 
     def _root(self) -> Closure:
         root = Closure.of(len(self._height))
@@ -229,68 +284,110 @@ class _Search:
                 root.add(k, len(self._height), -domain.pin)
         return root
 
-    def _take(self, closure: Closure, row: int) -> bool:
-        """Add the range of a row; False if it contradicts what there is."""
+    def _take(self, closure: Closure, row: int, why: int) -> int | None:
+        """Add the range of a row; the decisions it contradicts, if it does."""
         table = self._alternatives
-        i, j = int(table.i[row]), int(table.j[row])
+        i, j, self._decided = int(table.i[row]), int(table.j[row]), int(table.pair[row])
         low, high = int(table.low[row]), int(table.high[row])
-        return (low == -LIMIT or closure.add(j, i, low)) and (
-            high == LIMIT or closure.add(i, j, -high)
-        )
+        blame = None if low == -LIMIT else closure.add(j, i, low, why)
+        if blame is None and high != LIMIT:
+            blame = closure.add(i, j, -high, why)
+        return blame
 
     def _top(self, offsets: IntArray) -> int:
         return int((offsets + self._height)[self._height > 0].max(initial=0))
 
     def run(self, budget: Budget, aim: int, nodes: int | None) -> None:
         """Search until nothing lower is left, the aim is met, or the budget ends it."""
-        pending = [self._root()]
-        while pending:
+        while self._node is not None:
             if self.peak <= aim or budget.expired() or (nodes is not None and self.nodes >= nodes):
                 return
             self.nodes += 1
-            closure = pending.pop()
-            if self._cap(closure) and self._propagate(closure):
-                children = list(self._branch(closure))
-                if children:
-                    pending += reversed(children)
+            blame = self._propagate(self._node)
+            if blame is None:
+                rows = self._choices(self._node)
+                if rows:
+                    self._branch.append(_Frame(self._node, rows, len(self.log)))
+                    if self._keep_log:
+                        self.log.append(self._entry(rows[0]))
                 else:
-                    self.offsets = closure.least.copy()
-                    self.peak = self._top(self.offsets)
+                    blame = -1  # all decisions: only by another is there a lower plan
+                    self.improve(self._node.least.copy())
                     budget.report(max(self.peak, aim))
+                    if self._keep_log:
+                        continue
+            elif self._branch:
+                self._weight[self._decided] += 1
+            self._node = self._next(blame)
         self.proved = True
 
-    def _cap(self, closure: Closure) -> bool:
-        """Demand a peak below the best one."""
-        bottom = len(self._height)
-        return all(
-            closure.add(k, bottom, height - (self.peak - 1))
-            for k, height in enumerate(self._height.tolist())
-            if height
-        )
+    def _next(self, blame: int | None) -> Closure | None:
+        """The next node to open, after one that is refuted by the decisions to blame, if any."""
+        while self._branch:
+            frame, depth = self._branch[-1], len(self._branch) - 1
+            bit = 1 << min(depth, LAST)
+            if blame is not None and not blame & bit:  # refuted without this decision
+                del self.log[frame.entry : frame.child]
+                self._branch.pop()
+                continue
+            if blame is not None:
+                frame.blame |= blame if depth > LAST else blame & ~bit
+            if frame.rows:
+                frame.child = len(self.log)
+                child = frame.node.copy() if len(frame.rows) > 1 else frame.node
+                blame = self._take(child, frame.rows.pop(0), bit)
+                if blame is None:
+                    return child
+            else:
+                blame = frame.blame
+                self._branch.pop()
+        return None
 
-    def _propagate(self, closure: Closure) -> bool:
-        """Add all that follows: offsets their domains allow, pairs with one choice left."""
+    def _entry(self, row: int) -> int:
         table = self._alternatives
+        i, j = int(table.i[row]), int(table.j[row])
+        below, above = (i, j) if table.low[row] == -LIMIT else (j, i)
+        return below * len(self._height) + above
+
+    def _propagate(self, closure: Closure) -> int | None:
+        """Add all that follows from a lower peak, the domains, and pairs with one choice left.
+
+        The decisions to blame if there is a contradiction.
+        """
+        table, path, why = self._alternatives, closure.path, closure.why
+        bottom = len(self._height)
+        for k, height in enumerate(self._height.tolist()):
+            blame = closure.add(k, bottom, height - (self.peak - 1)) if height else None
+            if blame is not None:
+                return blame
         while True:
-            if not self._settle(closure):
-                return False
+            blame = self._settle(closure)
+            if blame is not None:
+                return blame
             low, high = table.ranges(closure)
             open_rows = low <= high
             choices = np.add.reduceat(open_rows, table.first) if len(table.first) else low
+            # A range is ruled out by the path to its one side or to its other.
+            against = np.where(
+                path[table.j, table.i] > table.high, why[table.j, table.i], why[table.i, table.j]
+            )
+            against[open_rows] = 0
+            reasons = np.bitwise_or.reduceat(against, table.first) if len(table.first) else low
             if (choices == 0).any():
-                return False
+                return int(reasons[choices.argmin()])
             forced = open_rows & (choices == 1)[table.pair]
-            path = closure.path
             news = (path[table.j, table.i] < table.low) & (table.low > -LIMIT)
             news |= (path[table.i, table.j] < -table.high) & (table.high < LIMIT)
             rows = np.flatnonzero(forced & news).tolist()
             if not rows:
-                return True
-            if not all(self._take(closure, row) for row in rows):
-                return False
+                return None
+            for row in rows:
+                blame = self._take(closure, row, int(reasons[table.pair[row]]))
+                if blame is not None:
+                    return blame
 
-    def _settle(self, closure: Closure) -> bool:
-        """Raise the least offsets to what the domains allow."""
+    def _settle(self, closure: Closure) -> int | None:
+        """Raise the least offsets to what the domains allow; the decisions to blame if none is."""
         bottom, moved = len(self._height), True
         while moved:
             moved = False
@@ -298,29 +395,39 @@ class _Search:
                 offset = int(closure.least[k])
                 allowed = domain.first(offset)
                 if allowed > offset:
-                    moved = True
-                    if allowed >= LIMIT or not closure.add(bottom, k, allowed):
-                        return False
-        return True
+                    moved, why = True, int(closure.why[bottom, k])
+                    blame = why if allowed >= LIMIT else closure.add(bottom, k, allowed, why)
+                    if blame is not None:
+                        return blame
+        return None
 
-    def _branch(self, closure: Closure) -> Iterator[Closure]:
-        """Children for a pair whose rule the least solution breaks; none if it is a plan."""
+    def _choices(self, closure: Closure) -> list[int]:
+        """Choices for a pair whose rule the least solution breaks; none if it is a plan."""
         table, least = self._alternatives, closure.least
         if not len(table.first):
-            return
+            return []
         difference = least[table.i] - least[table.j]
         kept = (table.low <= difference) & (difference <= table.high)
         broken = np.add.reduceat(kept, table.first) == 0
         if not broken.any():
-            return
+            return []
         low, high = table.ranges(closure)
         push = np.maximum(low - difference, difference - high)
-        push[(low > high) | ~broken[table.pair]] = LIMIT
-        # The pair that costs most, whatever is chosen; of equal ones the first.
-        cheapest = np.where(broken, np.minimum.reduceat(push, table.first), -1)
-        pair = int(cheapest.argmax())
+        push[low > high] = LIMIT
+        # The pair that costs most, whatever is chosen, and was often decided just before a
+        # contradiction; of equal ones the first.
+        cost = np.minimum.reduceat(push, table.first).astype(np.float64) * self._weight
+        pair = int(np.where(broken, cost, -1).argmax())
         rows = np.flatnonzero((table.pair == pair) & (low <= high))
-        for row in sorted(rows.tolist(), key=lambda row: int(push[row])):
-            child = closure.copy()
-            if self._take(child, row):
-                yield child
+        return sorted(rows.tolist(), key=lambda row: int(push[row]))
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A node that has been opened."""
+
+    node: Closure
+    rows: list[int]  # choices to come
+    entry: int  # of the log
+    child: int = 0  # where the log of the child begins
+    blame: int = 0  # decisions above that refuted those tried

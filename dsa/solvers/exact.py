@@ -19,7 +19,7 @@ from dsa.proof import Proof
 from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
 from dsa.solvers.cores import cores
-from dsa.solvers.disjunctive import minimise
+from dsa.solvers.disjunctive import HIGHEST, LARGEST, PairSearch, minimise
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
@@ -59,6 +59,9 @@ class Exact(Solver):
     cores
         Whether to look, after some starts, for few of the buffers that need more than the bound:
         the large ones, those of a window of sections.
+    pairs
+        Whether to search by pairs, too, where there are few buffers: which of two lies below.
+        Small buffers leave room at many levels, but concern few pairs.
     components
         Whether to search parts that have fallen apart in time one after the other.
     backjumping
@@ -122,6 +125,7 @@ class Exact(Solver):
     guided: int = 2
     one_machine: bool = False
     cores: bool = True
+    pairs: bool = True
     components: bool = True
     backjumping: bool = True
     nogoods: bool = True
@@ -198,6 +202,9 @@ class Minimiser:
     PATIENCE = 3  # starts before cores are tried: many problems need fewer
     HALVINGS = 5  # the shortest step down: the gap halved so many times
     SLICE = 0.05  # seconds between two looks at the clock
+    # A node of the search by pairs is worth so many of the other for each buffer; to begin with,
+    # there are so many, divided by the buffers.
+    PRICE, FIRST = 3, 4000
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
         self._options = options
@@ -211,6 +218,7 @@ class Minimiser:
         self._stats = {"nodes": 0, "refuted": 0, "remembered": 0, "met_again": 0}
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(problem), self._searcher(problem))
+        self._pairs = self._pair_search(problem, start)
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
@@ -223,11 +231,20 @@ class Minimiser:
         switches = {name: getattr(self._options, name) for name in names}
         return Searcher(problem, **switches, log=self._options.proof)
 
+    def _pair_search(self, problem: Problem, offsets: IntArray) -> PairSearch | None:
+        if not self._options.pairs or len(problem) > LARGEST or self.peak > HIGHEST:
+            return None
+        bodies, log = problem.bodies, self._options.proof
+        members = list(range(len(bodies)))
+        return PairSearch(bodies, members, bodies.offsets_of(offsets), keep_log=log)
+
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""
         for start, (rank, rule, nodes) in enumerate(self._starts()):
             if self._options.cores and start == self.PATIENCE:
                 self._try_cores()
+            if start >= self.PATIENCE:
+                self._search_pairs()
             # As long as a start decides something, it goes on: where that is quick, by halves.
             decided = True
             while decided and not self._finished():
@@ -366,16 +383,40 @@ class Minimiser:
         self._stats["met_again"] += searcher.register[HITS]
         return status
 
+    def _search_pairs(self) -> None:
+        """Go on with the search by pairs, for a part of what the other has cost."""
+        if self._pairs is None or self._finished():
+            return
+        bodies, count = self._problem.bodies, len(self._problem)
+        self._pairs.improve(bodies.offsets_of(self.offsets))
+        nodes = self.FIRST // count + self._nodes // (self.PRICE * count)
+        self._run_pairs(self._pairs, self._problem, self._least(), nodes)
+        self.offsets, self.peak = bodies.restore(self._pairs.offsets), self._pairs.peak
+
+    def _run_pairs(self, search: PairSearch, problem: Problem, aim: int, nodes: int) -> None:
+        """Go on with a search by pairs, of all buffers or of some, up to so many nodes."""
+        before = search.nodes
+        search.run(self._budget, aim, min(nodes, before + self._nodes_left()))
+        self._nodes += search.nodes - before
+        self._stats["nodes"] = self._nodes
+        if search.proved and search.peak > self.bound:
+            self.bound = search.peak
+            self._stats["refuted"] += 1
+            if self._options.proof:
+                ids = tuple(problem.ids[members[0]] for members in problem.bodies.members)
+                self.proof = Proof(ids, self.bound - 1, pairs=True, log=tuple(search.log))
+
     def _try_cores(self) -> None:
         """Raise the bound by few of the buffers, as long as what was searched so far took."""
         left = self._nodes
         for core in cores(self._problem, self.bound):
-            left -= len(core) + self._raise_bound(self._problem.select(core))
+            left -= len(core) + self._raise_bound(core)
             if left < 0 or self._finished():
                 break
 
-    def _raise_bound(self, core: Problem) -> int:
+    def _raise_bound(self, positions: IntArray) -> int:
         """Refute one capacity after the other, as long as that is quick; the nodes it took."""
+        core = self._problem.select(positions)
         searcher, reachable, before = self._searcher(core), Reachable(core, self.peak), self._nodes
         for order, rule in zip(self._options.orders[:2], self._options.rules[:2], strict=False):
             rank = np.argsort(sort_by(core, *ORDERS[order](core)))
@@ -391,6 +432,9 @@ class Minimiser:
                     self.proof = self._proof(core, capacity, rank, searcher.log)
             if status == FOUND:
                 break
+        pairs = self._pair_search(core, self.offsets[positions])
+        if status == PAUSED and pairs is not None and not self._finished():
+            self._run_pairs(pairs, core, self._least(), self.FIRST // len(core))
         return self._nodes - before
 
     def _proof(self, problem: Problem, capacity: int, rank: IntArray, log: list[int]) -> Proof:
