@@ -218,7 +218,7 @@ class Minimiser:
         self._stats = {"nodes": 0, "refuted": 0, "remembered": 0, "met_again": 0}
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(problem), self._searcher(problem))
-        self._pairs = self._pair_search(problem, start)
+        self._pairs: PairSearch | None = None
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
@@ -385,6 +385,8 @@ class Minimiser:
 
     def _search_pairs(self) -> None:
         """Go on with the search by pairs, for a part of what the other has cost."""
+        if self._pairs is None and not self._finished():
+            self._pairs = self._pair_search(self._problem, self.offsets)
         if self._pairs is None or self._finished():
             return
         bodies, count = self._problem.bodies, len(self._problem)
@@ -432,9 +434,10 @@ class Minimiser:
                     self.proof = self._proof(core, capacity, rank, searcher.log)
             if status == FOUND:
                 break
-        pairs = self._pair_search(core, self.offsets[positions])
-        if status == PAUSED and pairs is not None and not self._finished():
-            self._run_pairs(pairs, core, self._least(), self.FIRST // len(core))
+        if status == PAUSED and not self._finished():
+            pairs = self._pair_search(core, self.offsets[positions])
+            if pairs is not None:
+                self._run_pairs(pairs, core, self._least(), self.FIRST // len(core))
         return self._nodes - before
 
     def _proof(self, problem: Problem, capacity: int, rank: IntArray, log: list[int]) -> Proof:
