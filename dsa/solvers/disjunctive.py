@@ -245,6 +245,12 @@ class PairSearch:
     ) -> None:
         self._height = bodies.height[members]
         self._domain = [bodies.domain[i] for i in members]
+        self._modulus = np.array([domain.modulus for domain in self._domain], np.int64)
+        self._remainder = np.array([domain.remainder for domain in self._domain], np.int64)
+        self._special = np.array(
+            [bool(d.blocked) or d.pin is not None or d.chunk is not None for d in self._domain],
+            bool,
+        )
         self._alternatives = Alternatives.of(bodies, members)
         self._weight = np.ones(len(self._alternatives.first), np.int64)
         self._decided = 0  # the pair that was decided last
@@ -391,9 +397,10 @@ class PairSearch:
         bottom, moved = len(self._height), True
         while moved:
             moved = False
-            for k, domain in enumerate(self._domain):
+            off_grid = (self._remainder - closure.least) % self._modulus != 0
+            for k in np.flatnonzero(off_grid | self._special).tolist():
                 offset = int(closure.least[k])
-                allowed = domain.first(offset)
+                allowed = self._domain[k].first(offset)
                 if allowed > offset:
                     moved, why = True, int(closure.why[bottom, k])
                     blame = why if allowed >= LIMIT else closure.add(bottom, k, allowed, why)

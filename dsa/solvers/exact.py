@@ -231,12 +231,12 @@ class Minimiser:
         switches = {name: getattr(self._options, name) for name in names}
         return Searcher(problem, **switches, log=self._options.proof)
 
-    def _pair_search(self, problem: Problem, offsets: IntArray) -> PairSearch | None:
-        if not self._options.pairs or len(problem) > LARGEST or self.peak > HIGHEST:
+    def _pair_search(self) -> PairSearch | None:
+        if not self._options.pairs or len(self._problem) > LARGEST or self.peak > HIGHEST:
             return None
-        bodies, log = problem.bodies, self._options.proof
+        bodies, log = self._problem.bodies, self._options.proof
         members = list(range(len(bodies)))
-        return PairSearch(bodies, members, bodies.offsets_of(offsets), keep_log=log)
+        return PairSearch(bodies, members, bodies.offsets_of(self.offsets), keep_log=log)
 
     def run(self) -> Solution:
         """Search until peak and bound meet, or until the budget ends it."""
@@ -386,39 +386,34 @@ class Minimiser:
     def _search_pairs(self) -> None:
         """Go on with the search by pairs, for a part of what the other has cost."""
         if self._pairs is None and not self._finished():
-            self._pairs = self._pair_search(self._problem, self.offsets)
+            self._pairs = self._pair_search()
         if self._pairs is None or self._finished():
             return
-        bodies, count = self._problem.bodies, len(self._problem)
-        self._pairs.improve(bodies.offsets_of(self.offsets))
+        pairs, bodies, count = self._pairs, self._problem.bodies, len(self._problem)
+        before = pairs.nodes
         nodes = self.FIRST // count + self._nodes // (self.PRICE * count)
-        self._run_pairs(self._pairs, self._problem, self._least(), nodes)
-        self.offsets, self.peak = bodies.restore(self._pairs.offsets), self._pairs.peak
-
-    def _run_pairs(self, search: PairSearch, problem: Problem, aim: int, nodes: int) -> None:
-        """Go on with a search by pairs, of all buffers or of some, up to so many nodes."""
-        before = search.nodes
-        search.run(self._budget, aim, min(nodes, before + self._nodes_left()))
-        self._nodes += search.nodes - before
+        pairs.improve(bodies.offsets_of(self.offsets))
+        pairs.run(self._budget, self._least(), min(nodes, before + self._nodes_left()))
+        self._nodes += pairs.nodes - before
         self._stats["nodes"] = self._nodes
-        if search.proved and search.peak > self.bound:
-            self.bound = search.peak
+        self.offsets, self.peak = bodies.restore(pairs.offsets), pairs.peak
+        if pairs.proved:
+            self.bound = self.peak
             self._stats["refuted"] += 1
             if self._options.proof:
-                ids = tuple(problem.ids[members[0]] for members in problem.bodies.members)
-                self.proof = Proof(ids, self.bound - 1, pairs=True, log=tuple(search.log))
+                ids = tuple(self._problem.ids[members[0]] for members in bodies.members)
+                self.proof = Proof(ids, self.bound - 1, pairs=True, log=tuple(pairs.log))
 
     def _try_cores(self) -> None:
         """Raise the bound by few of the buffers, as long as what was searched so far took."""
         left = self._nodes
         for core in cores(self._problem, self.bound):
-            left -= len(core) + self._raise_bound(core)
+            left -= len(core) + self._raise_bound(self._problem.select(core))
             if left < 0 or self._finished():
                 break
 
-    def _raise_bound(self, positions: IntArray) -> int:
+    def _raise_bound(self, core: Problem) -> int:
         """Refute one capacity after the other, as long as that is quick; the nodes it took."""
-        core = self._problem.select(positions)
         searcher, reachable, before = self._searcher(core), Reachable(core, self.peak), self._nodes
         for order, rule in zip(self._options.orders[:2], self._options.rules[:2], strict=False):
             rank = np.argsort(sort_by(core, *ORDERS[order](core)))
@@ -434,10 +429,6 @@ class Minimiser:
                     self.proof = self._proof(core, capacity, rank, searcher.log)
             if status == FOUND:
                 break
-        if status == PAUSED and not self._finished():
-            pairs = self._pair_search(core, self.offsets[positions])
-            if pairs is not None:
-                self._run_pairs(pairs, core, self._least(), self.FIRST // len(core))
         return self._nodes - before
 
     def _proof(self, problem: Problem, capacity: int, rank: IntArray, log: list[int]) -> Proof:
