@@ -167,9 +167,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_constraints(add)
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every offset")
     add("--time-limit", type=float, default=10.0, metavar="SECONDS", help="default: 10")
-    add("--json", action="store_true", help="write the plans to standard output as JSON")
-    add("--svg", metavar="FILE", help="draw the pools")
-    add("--text", action="store_true", help="draw the pools with characters")
+    _add_outputs(add, "pools")
 
     add = command(
         "slots", _slots, "Give every buffer a whole slot, for targets without offsets."
@@ -185,9 +183,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--capacity", type=_size, metavar="SIZE", help="bytes available for all slots")
     add("--alignment", type=_size, default=1, metavar="SIZE", help="of every buffer")
     add("--time-limit", type=float, metavar="SECONDS", help="then take the best slots so far")
-    add("--json", action="store_true", help="write the slots to standard output as JSON")
-    add("--svg", metavar="FILE", help="draw the slots, one upon another")
-    add("--text", action="store_true", help="draw the slots with characters")
+    _add_outputs(add, "slots")
 
     about = "JSON, also of pools or slots, or CSV with a column offset; - for standard input"
     add = command("validate", _validate, "Check a plan, perhaps for other lifetimes.").add_argument
@@ -219,6 +215,12 @@ def _add_constraints(add: Callable[..., Any]) -> None:
         metavar="RULES",
         help="a JSON file of what holds between the buffers, instead of what FILE says of it",
     )
+
+
+def _add_outputs(add: Callable[..., Any], what: str) -> None:
+    add("--json", action="store_true", help=f"write the {what} to standard output as JSON")
+    add("--svg", metavar="FILE", help=f"draw the {what}")
+    add("--text", action="store_true", help=f"draw the {what} with characters")
 
 
 def _size(text: str) -> int:

@@ -446,10 +446,7 @@ def _settle(
             buffer = later + k
             if memory[base.placed + buffer] != 0:
                 continue
-        old, new = memory[base.lowest + buffer], floor
-        alignment = memory[base.alignment + buffer]
-        if alignment > 1:
-            new = -(-new // alignment) * alignment
+        old, new = memory[base.lowest + buffer], _aligned(memory, base, buffer, floor)
         if old > new:
             continue
         if new > old and (
@@ -495,8 +492,7 @@ def _lift(
     It no longer waits, or waits with a support, over other sections; over these that is counted
     elsewhere.
     """
-    old, alignment = memory[base.lowest + buffer], memory[base.alignment + buffer]
-    new = -(-floor // alignment) * alignment if alignment > 1 else floor
+    old, new = memory[base.lowest + buffer], _aligned(memory, base, buffer, floor)
     leaves = int(new > old)
     rests = int(memory[base.support + buffer] == old) if leaves else -1
     memory[base.lowest + buffer] = new
@@ -511,6 +507,12 @@ def _lift(
         if memory[base.floor + s] == old:
             memory[base.waiting + s] -= leaves
             memory[base.children + s] -= rests
+
+
+def _aligned(memory: Any, base: Layout, buffer: int, floor: int) -> int:
+    """The lowest offset that a buffer may have above a floor."""
+    alignment: int = memory[base.alignment + buffer]
+    return -(-floor // alignment) * alignment if alignment > 1 else floor
 
 
 def _count_children(memory: Any, base: Layout, section: int) -> None:

@@ -385,9 +385,11 @@ class Minimiser:
 
     def _search_pairs(self) -> None:
         """Go on with the search by pairs, for a part of what the other has cost."""
-        if self._pairs is None and not self._finished():
+        if self._finished():
+            return
+        if self._pairs is None:
             self._pairs = self._pair_search()
-        if self._pairs is None or self._finished():
+        if self._pairs is None:
             return
         pairs, bodies, count = self._pairs, self._problem.bodies, len(self._problem)
         before = pairs.nodes
