@@ -91,6 +91,30 @@ def test_a_full_pool_is_enlarged(fit: Fit, alignment: int, monkeypatch: pytest.M
     assert place(problem, order, fit).tolist() == look_along(problem, order, fit).tolist()
 
 
+class Counted(list[int]):
+    """A pool that counts how often it is read."""
+
+    reads = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(key)
+
+
+@pytest.mark.parametrize("best", [False, True])
+def test_gaps_that_are_too_small_do_not_concern_other_lists(best: bool) -> None:
+    """What a gap costs that one list leaves does not depend on how many lists there are."""
+    crowd = [end for i in range(200) for end in (4 * i, 4 * i + 3)]  # gaps of one byte
+    reads = []
+    for others in (1, 20):
+        pool = Counted([*crowd, *(1000, 1001) * others])
+        begin = [0, *range(len(crowd), len(pool), 2)]
+        end = [*begin[1:], len(pool)]
+        assert gaps._find(pool, begin, end, len(begin), 2, 1, best) == 799
+        reads.append(pool.reads)
+    assert reads[1] < 2 * reads[0]
+
+
 @pytest.mark.usefixtures("mode")
 def test_plans_are_pushed_down_alike() -> None:
     """By a tree of tops as by slices of sections, with alignments and pins; nothing rises."""

@@ -39,9 +39,10 @@ DEPTH = 64  # levels of the tree, at most
 def fill_gaps(problem: Problem, order: IntArray, offsets: IntArray, best: bool) -> IntArray:
     """Offsets when the buffers of an order are placed one by one, each into a gap.
 
-    O(log n) lists are searched and changed for each buffer, with one step for each gap that is
-    tried and one move of memory for each list: near-linear where lists are short. O(n) memory
-    likewise.
+    O(log n) lists are searched and changed for each buffer, with one step for each gap that a
+    list leaves below the place found, one look at each list for each gap that all of them leave
+    and that is large enough, and one move of memory for each list: near-linear where lists are
+    short. O(n) memory likewise.
 
     Parameters
     ----------
@@ -177,37 +178,37 @@ def _find(
     alignment: int,
     best: bool,
 ) -> int:
-    """The offset in the lowest or the smallest gap that all lists leave, else above all."""
-    floor, chosen, least = 0, -1, TOP
-    while asked:
-        # Up to the first byte that is free in all lists; then up to the next that is not.
-        low, blocked = TOP, True
-        while blocked:
-            low, blocked, k = TOP, False, 0
-            while k < asked:
-                place = at[k]
-                if pool[place] <= floor:
-                    place = bisect_right(pool, floor, place, end[k])
-                    at[k] = place
-                    if place == end[k]:
-                        asked -= 1
-                        at[k], end[k] = at[asked], end[asked]
-                        continue
-                if place & 1:  # inside a range
-                    floor = pool[place]
-                    blocked = True
-                else:
-                    low = min(low, pool[place])
-                k += 1
-        aligned = -(-floor // alignment) * alignment
-        if not asked:
-            break
-        if low - aligned >= size and low - aligned < least:
-            chosen, least = aligned, low - aligned
-            if not best or least == size:
-                return chosen
-        floor = low
-    return -(-floor // alignment) * alignment if chosen < 0 else chosen
+    """The offset in the lowest or the smallest gap that all lists leave, else above all.
+
+    Each list in turn moves the offset up to where it leaves room itself, without a look at the
+    others; where all agree, there is a gap. So what one list leaves too little room for costs a
+    step, however many lists there are.
+    """
+    offset, chosen, least = 0, -1, TOP
+    k, agreed, low = 0, 0, TOP
+    while agreed < asked:
+        place, last, before = at[k], end[k], offset
+        if place < last and pool[place] <= offset:
+            place = bisect_right(pool, offset, place, last)
+        while place < last and (place & 1 or pool[place] - offset < size):
+            top = pool[place | 1]  # of the range in the way
+            offset = max(offset, -(-top // alignment) * alignment)
+            place = (place | 1) + 1
+        at[k] = place
+        if offset > before:
+            agreed, low = 0, TOP
+        if place < last:
+            low = min(low, pool[place])
+        agreed += 1
+        k = k + 1 if k + 1 < asked else 0
+        if agreed == asked and low < TOP:
+            if low - offset < least:
+                chosen, least = offset, low - offset
+                if not best or least == size:
+                    break
+            offset = -(-low // alignment) * alignment
+            agreed, low = 0, TOP
+    return offset if chosen < 0 else chosen
 
 
 def _block(
