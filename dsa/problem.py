@@ -712,6 +712,16 @@ class Problem:
         return rank
 
     @cached_property
+    def ties(self) -> IntArray:
+        """Positions by larger size, earlier `lower`, earlier `upper`, then id."""
+        return np.lexsort((self.id_rank, self.upper, self.lower, -self.size))
+
+    @cached_property
+    def mirrored_ties(self) -> IntArray:
+        """As `ties`, but as if time ran backwards."""
+        return np.lexsort((self.id_rank, -self.lower, -self.upper, -self.size))
+
+    @cached_property
     def fingerprint(self) -> str:
         """Digest of ids, lifetimes, sizes, alignments and pins, whatever their order.
 

@@ -11,14 +11,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dsa import Problem, validate, validation
+from dsa.bench.generators import FAMILIES
 from dsa.budget import Budget
 from dsa.kernels import compiled, gaps, placement
 from dsa.kernels import skyline as filling
 from dsa.kernels.compiled import Kernel
 from dsa.kernels.gaps import UNPLACED
 from dsa.kernels.placement import Fit, Placement, place, place_again, stack
-from dsa.kernels.skyline import skyline
+from dsa.kernels.skyline import Skyline, skyline
 from dsa.problem import IntArray
+from dsa.solvers.orders import order_by
+from dsa.solvers.strip_packing import component_peaks
 from dsa.testing import assert_valid, orders, problems
 from tests import oracle
 from tests.shared import examples
@@ -235,13 +238,64 @@ def test_a_swap_changes_only_what_follows_from_it() -> None:
     check()
 
 
+@pytest.mark.usefixtures("mode")
+def test_a_pass_is_given_up_only_in_vain() -> None:
+    """It ends as without ceilings, or not at all where no component would be below its own."""
+    given_up = ended = 0
+
+    @examples(60)
+    @given(st.integers(0, 2**32 - 1), st.integers(130, 300), st.integers(1, 9), st.data())
+    def check(seed: int, count: int, length: int, data: st.DataObject) -> None:
+        nonlocal given_up, ended
+        random = np.random.default_rng(seed)
+        lower = random.integers(0, 200, count)
+        columns = (
+            lower,
+            lower + random.integers(1, length + 1, count),
+            random.integers(0, 9, count),
+        )
+        problem = Problem.from_columns(*columns, alignment=random.choice([1, 1, 2, 3], count))
+        order = random.permutation(count)
+        offsets = skyline(problem, order)
+        peaks = component_peaks(problem, offsets)
+        ceilings = peaks + data.draw(st.integers(-2, 1)) + random.integers(-1, 2, len(peaks))
+        found = Skyline(problem).fill(order, ceilings=ceilings)
+        if found is None:
+            assert (peaks >= ceilings)[:-1].all()
+            given_up += 1
+        else:
+            assert found.tolist() == offsets.tolist()
+            ended += 1
+
+    check()
+    assert given_up
+    assert ended
+
+
+def test_what_is_wasted_ends_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass in vain ends long before its last buffer, and before anything reaches the ceiling."""
+    problem, given = FAMILIES["random"](3000), {}
+    ceilings = component_peaks(problem, skyline(problem, order_by(problem, "area")))
+
+    def ready_for(seconds: float, *columns: IntArray, left: float) -> Any:
+        given["columns"] = [column.tolist() for column in columns]
+        return filling._fill, given["columns"]
+
+    monkeypatch.setattr(filling.FILL, "ready_for", ready_for)
+    assert Skyline(problem).fill(order_by(problem, "size"), ceilings=ceilings) is None
+    best, (heights, *_) = given["columns"][6:8]
+    placed = best[len(best) // 2 :][: len(problem)].count(best[0])
+    assert 0 < placed < len(problem) / 5
+    assert max(heights) < ceilings.max() / 2
+
+
 def test_a_pass_ends_when_the_time_is_up() -> None:
     """The clock is looked at on the way; a short pass is made anyway."""
     late, early = Budget(time_limit=0), Budget(time_limit=1e6)
     long, short = many(0, 5000), many(0, 500)
-    assert skyline(long, np.arange(5000), late) is None
-    assert skyline(short, np.arange(500), late) is not None
-    in_time = skyline(long, np.arange(5000), early)
+    assert Skyline(long).fill(np.arange(5000), late) is None
+    assert Skyline(short).fill(np.arange(500), late) is not None
+    in_time = Skyline(long).fill(np.arange(5000), early)
     assert in_time is not None
     assert in_time.tolist() == skyline(long, np.arange(5000)).tolist()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import pickle
 import signal
 from multiprocessing import get_context
 from typing import Any
@@ -50,11 +51,30 @@ def test_workers_do_not_change_the_plan(restarts: int) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_process_is_given_the_problem_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is sent for each chunk of mixtures is their numbers and what they must come below."""
+    sent: list[int] = []
+
+    class Scales(concurrent.futures.ProcessPoolExecutor):
+        """Weighs what it sends."""
+
+        def submit(self, function: Any, /, *arguments: Any, **options: Any) -> Any:
+            sent.append(len(pickle.dumps((function, arguments, options))))
+            return super().submit(function, *arguments, **options)
+
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Scales)
+    problem = load(GAP)
+    plan(problem, "strip-packing", restarts=30, workers=2)
+    assert sent
+    assert max(sent) < len(pickle.dumps(problem)) / 10
+
+
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.skipif(os.name == "nt", reason="there is no SIGKILL")
 def test_a_lost_process_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it was to do is done here; the plan is the same."""
     parent = os.getpid()
-    ours = strip_packing._best_of
+    ours = strip_packing._mixture
 
     def deadly(*arguments: Any) -> Any:
         if os.getpid() != parent:
@@ -62,8 +82,7 @@ def test_a_lost_process_costs_nothing_but_time(monkeypatch: pytest.MonkeyPatch) 
         return ours(*arguments)
 
     expected = plan(load(GAP), "strip-packing", restarts=9)
-    deadly.__module__, deadly.__qualname__ = ours.__module__, ours.__qualname__
-    monkeypatch.setattr(strip_packing, "_best_of", deadly)
+    monkeypatch.setattr(strip_packing, "_mixture", deadly)
     found = plan(load(GAP), "strip-packing", restarts=9, workers=2)
     assert (found, found.stats) == (expected, expected.stats)
 

@@ -25,7 +25,6 @@ are. A search visits only nodes that may hold something better than what it has.
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableSequence, Sequence
-from typing import overload
 
 import numpy as np
 
@@ -33,26 +32,20 @@ from dsa.budget import Budget
 from dsa.kernels.compiled import Kernel
 from dsa.problem import IntArray, Problem
 
-__all__ = ["skyline"]
+__all__ = ["Skyline", "skyline"]
 
 SECONDS = 3e-5  # that a buffer takes uncompiled
 CLASS_BITS = 3  # buffers of one length class differ in length by less than 2**3 times
 PAUSE = 4096  # buffers between two looks at the clock
 
 
-@overload
-def skyline(problem: Problem, order: IntArray) -> IntArray: ...
-@overload
-def skyline(problem: Problem, order: IntArray, budget: Budget) -> IntArray | None: ...
-def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> IntArray | None:
+def skyline(problem: Problem, order: IntArray) -> IntArray:
     """Offsets by filling the skyline, buffers earlier in `order` preferred.
 
     Near-linear: at most 3n segments are looked at, each by one search of the tree; a search takes
     O(log^2 n), and more only where many buffers of one class start near the end of a segment and
     reach beyond it. Memory for a row of sections for each of O(log n) length classes. Buffers of
-    size 0 get offset 0.
-    Alignments are honoured, pins are not looked at. With a budget, None if its time is up before
-    the last buffer is placed.
+    size 0 get offset 0. Alignments are honoured, pins are not looked at.
 
     Examples
     --------
@@ -60,33 +53,84 @@ def skyline(problem: Problem, order: IntArray, budget: Budget | None = None) -> 
     >>> skyline(problem, np.array([0, 1, 2])).tolist()
     [0, 96, 0]
     """
-    sections = problem.sections
-    solid = np.flatnonzero(problem.size)
-    exponent = np.frexp(sections.stop[solid] - sections.start[solid])[1].astype(np.int64)
-    length_class = (exponent - 1) // CLASS_BITS
-    # A leaf's place is its class and its start. The index says how many lie before each place.
-    width = len(sections) + 1
-    place = length_class * width + sections.start[solid]
-    by_place = place.argsort(kind="stable")
-    leaf = solid[by_place]
-    index = np.zeros((length_class.max(initial=0) + 1) * width + 1, np.int64)
-    np.cumsum(np.bincount(place, minlength=len(index) - 1), out=index[1:])
-    rank = np.empty(len(problem), np.int64)
-    rank[order] = np.arange(len(problem))
-    start, stop = sections.start[leaf], sections.stop[leaf]
-    run, columns = FILL.ready_for(
-        SECONDS * len(leaf),
-        *(start, stop, problem.size[leaf], problem.alignment[leaf]),
-        *(index, _tree(stop), _tree(rank[leaf])),
-        *(np.zeros((3, width), np.int64), np.zeros(len(leaf), np.int64)),
-        left=float("inf") if budget is None else budget.remaining(),
-    )
-    for _ in run(*columns):
-        if budget is not None and budget.expired():
-            return None
-    offsets = np.zeros(len(problem), np.int64)
-    offsets[leaf] = columns[-1]
+    offsets = Skyline(problem).fill(order)
+    assert offsets is not None
     return offsets
+
+
+class Skyline:
+    """What does not depend on the order, made once for any number of passes.
+
+    Parameters
+    ----------
+    problem
+        To be planned.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        sections = problem.sections
+        solid = np.flatnonzero(problem.size)
+        exponent = np.frexp(sections.stop[solid] - sections.start[solid])[1].astype(np.int64)
+        length_class = (exponent - 1) // CLASS_BITS
+        # A leaf's place is its class and its start. The index says how many lie before each place.
+        self._width = width = len(sections) + 1
+        place = length_class * width + sections.start[solid]
+        self._leaf = leaf = solid[place.argsort(kind="stable")]
+        index = np.zeros((length_class.max(initial=0) + 1) * width + 1, np.int64)
+        np.cumsum(np.bincount(place, minlength=len(index) - 1), out=index[1:])
+        start, stop = sections.start[leaf], sections.stop[leaf]
+        self._columns = (start, stop, problem.size[leaf], problem.alignment[leaf], index)
+        self._soonest = _tree(stop)
+        self._problem = problem
+
+    def fill(
+        self, order: IntArray, budget: Budget | None = None, ceilings: IntArray | None = None
+    ) -> IntArray | None:
+        """As `skyline` does; None if the pass is not ended, since it is late or in vain.
+
+        Parameters
+        ----------
+        order
+            Positions of the buffers.
+        budget
+            The pass is cut short once its time is up.
+        ceilings
+            For each component a peak: the pass is given up once it is certain that none of them
+            will be lower. What it has wasted so far tells: see `_in_vain`.
+
+        Examples
+        --------
+        >>> problem = Problem([(step, step + 2, 8) for step in range(1000)])
+        >>> filling, order = Skyline(problem), np.arange(1000)
+        >>> filling.fill(order).max(), filling.fill(order, ceilings=np.array([16]))
+        (np.int64(8), None)
+        """
+        problem, leaf = self._problem, self._leaf
+        rank = np.empty(len(problem), np.int64)
+        rank[order] = np.arange(len(problem))
+        none = np.zeros(0, np.int64)
+        run, columns = FILL.ready_for(
+            SECONDS * len(leaf),
+            *(*self._columns, self._soonest.copy(), _tree(rank[leaf])),
+            np.zeros((3, self._width), np.int64),
+            *((none, none, none) if ceilings is None else self._watched(ceilings)),
+            np.zeros(len(leaf), np.int64),
+            left=float("inf") if budget is None else budget.remaining(),
+        )
+        for left in run(*columns):
+            if left < 0 or (budget is not None and budget.expired()):
+                return None
+        offsets = np.zeros(len(problem), np.int64)
+        offsets[leaf] = columns[-1]
+        return offsets
+
+    def _watched(self, ceilings: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """How the load changes from section to section, the component of each, and ceilings."""
+        problem, leaf = self._problem, self._leaf
+        component = np.zeros(self._width - 1, np.int64)
+        component[problem.sections.start[leaf]] = problem.component[leaf]
+        change = np.diff(problem.sections.load, prepend=0, append=0)
+        return change, np.maximum.accumulate(component), ceilings.copy()
 
 
 def _tree(values: IntArray) -> IntArray:
@@ -96,7 +140,8 @@ def _tree(values: IntArray) -> IntArray:
     tree[leaves : leaves + len(values)] = values
     while leaves > 1:
         half = leaves // 2
-        tree[half:leaves] = tree[leaves : 2 * leaves].reshape(-1, 2).min(axis=1)
+        below = tree[leaves : 2 * leaves]
+        np.minimum(below[::2], below[1::2], out=tree[half:leaves])
         leaves = half
     return tree
 
@@ -110,6 +155,9 @@ def _fill(
     soonest: MutableSequence[int],
     best: MutableSequence[int],
     segments: Sequence[MutableSequence[int]],
+    change: MutableSequence[int],
+    component: Sequence[int],
+    ceilings: MutableSequence[int],
     offsets: MutableSequence[int],
 ) -> Iterator[int]:
     # A segment is known by its first section; no two neighbours are of equal height.
@@ -117,6 +165,7 @@ def _fill(
     count = len(height) - 1
     end[0], previous[0] = count, -1
     first, left = 0, len(start)
+    watched, every = len(ceilings) > 0, max(count // 8, 64)
     while left:
         level, last, before = height[first], end[first], previous[first]
         if before >= 0 and height[before] < level:
@@ -162,8 +211,48 @@ def _fill(
         height[middle], end[middle] = top, right
         if not remains:
             first = following
+        if watched:
+            change[start[i]] -= size[i]
+            change[stop[i]] += size[i]
+            if top >= ceilings[component[start[i]]]:
+                ceilings[component[start[i]]] = 0
+            if left % every == 0 and _in_vain(height, end, change, component, ceilings):
+                yield -1
         if left and left % PAUSE == 0:
             yield left
+
+
+def _in_vain(
+    height: Sequence[int],
+    end: Sequence[int],
+    change: Sequence[int],
+    component: Sequence[int],
+    ceilings: MutableSequence[int],
+) -> bool:
+    """Whether no component will stay below its ceiling; that of one which will not becomes 0.
+
+    What is left of a section's load, of which `change` is the difference from the section before,
+    comes on top of the skyline there, whatever is to follow::
+
+        |  [ left ][ left     ]  |  to be placed
+        |   #####   [ c  ]       |  of what is below the skyline, this is wasted
+        |  [  a  ]  [ d ]        |
+
+    Where nothing is left, what is raised is no waste.
+    """
+    first, left = 0, 0
+    within = component[0]
+    for s in range(len(component)):
+        if s == end[first]:
+            first = s
+        if component[s] != within:
+            if ceilings[within] > 0:
+                return False
+            within = component[s]
+        left += change[s]
+        if left > 0 and height[first] + left >= ceilings[within]:
+            ceilings[within] = 0
+    return ceilings[within] == 0
 
 
 def _best_inside(
@@ -230,4 +319,4 @@ def _remove(soonest: MutableSequence[int], best: MutableSequence[int], node: int
         node >>= 1
 
 
-FILL = Kernel(_fill, _best_inside, _remove)
+FILL = Kernel(_fill, _in_vain, _best_inside, _remove)

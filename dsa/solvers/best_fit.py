@@ -7,13 +7,13 @@ from typing import ClassVar, overload
 
 from dsa.budget import Budget
 from dsa.kernels.placement import place
-from dsa.kernels.skyline import skyline
+from dsa.kernels.skyline import Skyline
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver
 from dsa.solvers.orders import check_order, order_by
 
-__all__ = ["BestFit", "fill"]
+__all__ = ["BestFit", "Filling"]
 
 
 @dataclass(frozen=True)
@@ -52,30 +52,41 @@ class BestFit(Solver):
         check_order(self.order)
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
-        return Solution(fill(problem, order_by(problem, self.order)))
+        return Solution(Filling(problem).fill(order_by(problem, self.order)))
 
 
-@overload
-def fill(problem: Problem, order: IntArray) -> IntArray: ...
-@overload
-def fill(problem: Problem, order: IntArray, budget: Budget) -> IntArray | None: ...
-def fill(problem: Problem, order: IntArray, budget: Budget | None = None) -> IntArray | None:
-    """Offsets by the skyline in this order; placed anew if there are pins or constraints.
+class Filling:
+    """The skyline of a problem, filled in any number of orders.
 
-    With a budget, None if its time is up on the way.
+    Buffers are placed anew if there are pins or constraints.
 
     Examples
     --------
     >>> import numpy as np
-    >>> fill(Problem([(0, 2, 96), (1, 3, 72), (2, 4, 48)]), np.array([0, 1, 2])).tolist()
+    >>> Filling(Problem([(0, 2, 96), (1, 3, 72), (2, 4, 48)])).fill(np.array([0, 1, 2])).tolist()
     [0, 96, 0]
     """
-    offsets = skyline(problem, order) if budget is None else skyline(problem, order, budget)
-    if offsets is None or ((problem.pin == FREE).all() and not problem.constrained):
-        return offsets
-    placed = place(problem, offsets.argsort(kind="stable"))
-    if problem.constrained:
-        # The skyline knows nothing of what may share bytes: the order itself may do better.
-        given = place(problem, order, "best")
-        return given if peak(problem, given) < peak(problem, placed) else placed
-    return placed
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._skyline = Skyline(problem)
+        self._as_it_is = bool((problem.pin == FREE).all()) and not problem.constrained
+
+    @overload
+    def fill(self, order: IntArray) -> IntArray: ...
+    @overload
+    def fill(self, order: IntArray, budget: Budget, ceilings: IntArray) -> IntArray | None: ...
+    def fill(
+        self, order: IntArray, budget: Budget | None = None, ceilings: IntArray | None = None
+    ) -> IntArray | None:
+        """Offsets; with a budget and ceilings None if late or in vain, as `Skyline.fill` says."""
+        problem = self._problem
+        offsets = self._skyline.fill(order, budget, ceilings if self._as_it_is else None)
+        if offsets is None or self._as_it_is:
+            return offsets
+        placed = place(problem, offsets.argsort(kind="stable"))
+        if problem.constrained:
+            # The skyline knows nothing of what may share bytes: the order itself may do better.
+            given = place(problem, order, "best")
+            return given if peak(problem, given) < peak(problem, placed) else placed
+        return placed

@@ -47,10 +47,8 @@ def sort_by(problem: Problem, *keys: Key, mirrored: bool = False) -> IntArray:
 
     Ties as in `order_by`; if `mirrored`, as they are when time runs backwards.
     """
-    ties = [problem.lower, problem.upper]
-    if mirrored:
-        ties = [-problem.upper, -problem.lower]
-    return np.lexsort((problem.id_rank, *ties[::-1], -problem.size, *keys[::-1]))
+    ties = problem.mirrored_ties if mirrored else problem.ties
+    return ties[np.lexsort([key[ties] for key in keys[::-1]])]
 
 
 def _area(problem: Problem, length: IntArray) -> Key:

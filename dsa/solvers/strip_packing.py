@@ -17,7 +17,7 @@ from dsa.kernels.insertion import insertion
 from dsa.problem import FREE, IntArray, Problem
 from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
-from dsa.solvers.best_fit import fill
+from dsa.solvers.best_fit import Filling
 from dsa.solvers.orders import ORDERS, check_order, sort_by
 
 __all__ = ["StripPacking", "above", "fill_mixtures"]
@@ -34,7 +34,8 @@ class StripPacking(Solver):
     The order of preference matters more than anything else, and a pass costs little: by size
     times lifetime one pass reaches the load on most real models. While none has, random mixtures
     of size and lifetime follow, as long as restarts and time last. Then the best plan is bettered
-    by insertion: a buffer of a chain that makes the peak is taken out and put in elsewhere.
+    by insertion: a buffer of a chain that makes the peak is taken out and put in elsewhere. A
+    pass ends as soon as it is certain to lower no component's peak.
 
     Parameters
     ----------
@@ -94,16 +95,14 @@ class StripPacking(Solver):
             raise ValueError("strip-packing needs at least one order")
 
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
-        orders = self._fixed_orders(problem)
-        solution = Solution(fill(problem, next(orders)))  # whatever the time limit
-        budget.report(solution.peak(problem))
-        passes = 1
-        while not budget.done(solution.peak(problem)) and (order := next(orders, None)) is not None:
-            offsets = fill(problem, order, budget)
-            if offsets is not None:
-                solution = _improve(problem, budget, solution, offsets)
-                passes += 1
-        offsets, stats = np.asarray(solution.offsets), {"passes": passes}
+        orders, filling = self._fixed_orders(problem), Filling(problem)
+        offsets = filling.fill(next(orders))  # whatever the time limit
+        best, passes = _Best(problem, budget, offsets), 1
+        budget.report(best.peak)
+        while not budget.done(best.peak) and (order := next(orders, None)) is not None:
+            best.better(filling.fill(order, budget, best.ceilings))
+            passes += 1
+        offsets, stats = best.offsets, {"passes": passes}
         restarts, moves = self._counts(problem, budget)
         if restarts != 0 and not budget.done(peak(problem, offsets)):
             share = budget.limited(budget.remaining() / 2) if restarts == moves is None else budget
@@ -160,38 +159,71 @@ def fill_mixtures(
         Processes to use if it takes longer than a moment; they do not change the result.
     """
     rest = above(problem, offsets, budget.target)
-    part, best, passes = problem.select(rest), Solution(offsets[rest]), 0
-    with closing(_filled(part, budget, seed, restarts, workers)) as fills:
+    part = problem.select(rest) if len(rest) < len(problem) else problem
+    best, passes = _Best(part, budget, offsets[rest]), 0
+    with closing(_filled(best, seed, restarts, workers)) as fills:
         for filled, tried in fills:
             passes += tried
-            if filled is not None:
-                best = _improve(part, budget, best, filled)
-            if budget.done(best.peak(part)):
+            best.better(filled)
+            if budget.done(best.peak):
                 break
     offsets = offsets.copy()
     offsets[rest] = best.offsets
     return Solution(offsets, stats={"passes": passes})
 
 
+class _Best:
+    """Of each component the lowest plan so far.
+
+    Attributes
+    ----------
+    offsets, peak
+        Of all.
+    ceilings
+        What a pass must come below in some component not to be in vain: its peak, but 0 if that
+        is low enough.
+    """
+
+    def __init__(self, problem: Problem, budget: Budget, offsets: IntArray) -> None:
+        self.problem, self.budget, self.offsets = problem, budget, offsets
+        self._look()
+
+    def _look(self) -> None:
+        peaks = component_peaks(self.problem, self.offsets)
+        self.peak = int(peaks.max())
+        self.ceilings = np.where(peaks > self.budget.target, peaks, 0)
+
+    def better(self, offsets: IntArray | None) -> None:
+        """Take over what is lower of a plan, if there is one, and report a lower peak."""
+        if offsets is None:
+            return
+        before = self.peak
+        self.offsets = lower_by_component(self.problem, self.offsets, offsets, self.budget.target)
+        self._look()
+        if self.peak < before:
+            self.budget.report(self.peak)
+
+
 Filled: TypeAlias = tuple[IntArray | None, int]  # the best of some mixtures, and of how many
 
 
 def _filled(
-    problem: Problem, budget: Budget, seed: int, restarts: int | None, workers: int
+    best: _Best, seed: int, restarts: int | None, workers: int
 ) -> Generator[Filled, None, None]:
     """The mixtures one by one; after a moment several at a time, by processes."""
+    problem, budget, filling = best.problem, best.budget, Filling(best.problem)
     restart, began = 0, budget.seconds()
     while restarts is None or restart < restarts:
         seconds = budget.seconds() - began
         if workers == 1 or seconds < PATIENCE or not _may_start_processes():
-            filled = fill(problem, _mixture(problem, seed, restart), budget)
+            order = _mixture(problem, seed, restart)
             restart += 1
-            yield filled, int(filled is not None)
+            yield filling.fill(order, budget, best.ceilings), 1
             continue
         numbers = count(restart) if restarts is None else iter(range(restart, restarts))
         size = max(int(restart / seconds * CHUNK), 1)
         try:
-            for chunk in _filled_by_processes(problem, budget, seed, numbers, size, workers):
+            for chunk in _filled_by_processes(best, seed, numbers, size, workers):
                 restart += size
                 yield chunk
             return
@@ -207,17 +239,20 @@ def _may_start_processes() -> bool:
 
 
 def _filled_by_processes(
-    problem: Problem, budget: Budget, seed: int, numbers: Iterator[int], size: int, workers: int
+    best: _Best, seed: int, numbers: Iterator[int], size: int, workers: int
 ) -> Iterator[Filled]:
     """So many mixtures at a time, in order: so it does not matter which process is first."""
     from concurrent.futures import ProcessPoolExecutor
 
-    pool, pending = ProcessPoolExecutor(workers), deque[Future[Filled]]()
+    budget = best.budget
+    given = (best.problem, budget.target, seed)
+    pool = ProcessPoolExecutor(workers, initializer=_Worker.start, initargs=given)
+    pending = deque[Future[Filled]]()
     try:
         while True:
             while len(pending) < 2 * workers and (chunk := list(islice(numbers, size))):
                 left = None if budget.time_limit is None else budget.remaining()
-                pending.append(pool.submit(_best_of, problem, seed, chunk, budget.target, left))
+                pending.append(pool.submit(_Worker.best_of, chunk, best.ceilings, left))
             if not pending:
                 return
             yield pending.popleft().result()
@@ -225,18 +260,36 @@ def _filled_by_processes(
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _best_of(
-    problem: Problem, seed: int, chunk: list[int], target: int, seconds: float | None
-) -> Filled:
-    budget, best, tried = Budget(target=target, time_limit=seconds), None, 0
-    for restart in chunk:
-        filled = fill(problem, _mixture(problem, seed, restart), budget)
-        if filled is not None:
+class _Worker:
+    """What a process that fills mixtures keeps, so that it is given the problem only once."""
+
+    problem: ClassVar[Problem]
+    filling: ClassVar[Filling]
+    target: ClassVar[int]
+    seed: ClassVar[int]
+
+    @classmethod
+    def start(cls, problem: Problem, target: int, seed: int) -> None:
+        cls.problem, cls.target, cls.seed = problem, target, seed
+        cls.filling = Filling(problem)
+
+    @classmethod
+    def best_of(cls, chunk: list[int], ceilings: IntArray, seconds: float | None) -> Filled:
+        """The best of some mixtures, None if they were all in vain, and how many were tried."""
+        budget, best, tried = Budget(target=cls.target, time_limit=seconds), None, 0
+        for restart in chunk:
+            order = _mixture(cls.problem, cls.seed, restart)
+            filled = cls.filling.fill(order, budget, ceilings)
             tried += 1
-            best = filled if best is None else lower_by_component(problem, best, filled, target)
-        if best is None or budget.done(peak(problem, best)):
-            break
-    return best, tried
+            if filled is not None and best is None:
+                best = _Best(cls.problem, budget, filled)
+            elif best is not None:
+                best.better(filled)
+            if best is not None:
+                ceilings = np.minimum(ceilings, best.ceilings)
+            if budget.expired() or (best is not None and budget.done(best.peak)):
+                break
+        return None if best is None else best.offsets, tried
 
 
 def lower_by_component(
@@ -261,14 +314,6 @@ def component_peaks(problem: Problem, offsets: IntArray) -> IntArray:
     peaks = np.zeros(component.max(initial=-1) + 2, np.int64)
     np.maximum.at(peaks, component, np.where(component < 0, 0, offsets + problem.size))
     return peaks
-
-
-def _improve(problem: Problem, budget: Budget, best: Solution, offsets: IntArray) -> Solution:
-    lower = lower_by_component(problem, np.asarray(best.offsets), offsets, budget.target)
-    improved = Solution(lower)
-    if improved.peak(problem) < best.peak(problem):
-        budget.report(improved.peak(problem))
-    return improved
 
 
 def above(problem: Problem, offsets: IntArray, target: int) -> IntArray:
