@@ -81,6 +81,9 @@ class Skyline:
         start, stop = sections.start[leaf], sections.stop[leaf]
         self._columns = (start, stop, problem.size[leaf], problem.alignment[leaf], index)
         self._soonest = _tree(stop)
+        # A search waits at two nodes of a level for each class, and at one of a level further down.
+        classes, levels = len(index) // width, len(self._soonest).bit_length()
+        self._pending = np.zeros((2 * classes + 1) * levels, np.int64)
         self._problem = problem
 
     def fill(
@@ -112,7 +115,7 @@ class Skyline:
         run, columns = FILL.ready_for(
             SECONDS * len(leaf),
             *(*self._columns, self._soonest.copy(), _tree(rank[leaf])),
-            np.zeros((3, self._width), np.int64),
+            *(np.zeros((3, self._width), np.int64), self._pending.copy()),
             *((none, none, none) if ceilings is None else self._watched(ceilings)),
             np.zeros(len(leaf), np.int64),
             left=float("inf") if budget is None else budget.remaining(),
@@ -155,6 +158,7 @@ def _fill(
     soonest: MutableSequence[int],
     best: MutableSequence[int],
     segments: Sequence[MutableSequence[int]],
+    pending: MutableSequence[int],
     change: MutableSequence[int],
     component: Sequence[int],
     ceilings: MutableSequence[int],
@@ -174,7 +178,7 @@ def _fill(
         if last < count and height[last] < level:
             first = last
             continue
-        node = _best_inside(soonest, best, index, count + 1, first, last)
+        node = _best_inside(soonest, best, index, pending, count + 1, first, last)
         if node < 0:  # nothing fits: raise to the lower neighbour and join it
             joins_left = before >= 0 and (last == count or height[before] <= height[last])
             if last < count and (before < 0 or height[last] <= height[before]):
@@ -259,6 +263,7 @@ def _best_inside(
     soonest: Sequence[int],
     best: Sequence[int],
     index: Sequence[int],
+    pending: MutableSequence[int],
     width: int,
     first: int,
     last: int,
@@ -266,22 +271,25 @@ def _best_inside(
     """Leaf of the best rank among buffers within sections first .. last - 1, or -1."""
     leaves = len(best) // 2
     found, rank = -1, best[0]  # entry 0 is no node: it holds the largest integer
-    pending = []
+    waiting = 0
     row, least = 0, 1
     while row < len(index) - 1 and least <= last - first:
         low, high = index[row + first] + leaves, index[row + last - least + 1] + leaves
         while low < high:  # the few nodes that cover the range
             if low & 1:
-                pending.append(low)
+                pending[waiting] = low
+                waiting += 1
                 low += 1
             if high & 1:
                 high -= 1
-                pending.append(high)
+                pending[waiting] = high
+                waiting += 1
             low >>= 1
             high >>= 1
         row, least = row + width, least << CLASS_BITS
-    while pending:
-        node = pending.pop()
+    while waiting:
+        waiting -= 1
+        node = pending[waiting]
         if best[node] >= rank or soonest[node] > last:
             continue
         while node < leaves:  # down to the child of better rank, remembering the other
@@ -290,11 +298,12 @@ def _best_inside(
             right_may = soonest[right] <= last and best[right] < rank
             if left_may and right_may:
                 if best[left] < best[right]:
-                    pending.append(right)
+                    pending[waiting] = right
                     node = left
                 else:
-                    pending.append(left)
+                    pending[waiting] = left
                     node = right
+                waiting += 1
             elif left_may:
                 node = left
             elif right_may:
