@@ -514,8 +514,11 @@ class Problem:
     def select(self, positions: IntArray) -> Problem:
         """The problem of some of the buffers, given by position, in that order.
 
-        Constraints between two buffers hold on where both are selected.
+        Constraints between two buffers hold on where both are selected. All in their order are
+        this problem itself, with all that has been derived.
         """
+        if np.array_equal(positions, np.arange(len(self))):
+            return self
         columns = {name: getattr(self, name)[positions] for name in _COLUMNS}
         columns["offset"] = columns.pop("pin")
         ids = tuple(self.ids[i] for i in positions.tolist())

@@ -600,6 +600,13 @@ def test_select_keeps_pins_ids_and_order() -> None:
     assert chosen == Problem([rows[3], rows[1]], capacity=64)
 
 
+def test_to_select_all_costs_nothing() -> None:
+    """All buffers in their order are the problem itself; in another order they are not."""
+    problem = Problem([(i, i + 2, 8) for i in range(4)])
+    assert problem.select(np.arange(4)) is problem
+    assert problem.select(np.arange(4)[::-1]).ids == (3, 2, 1, 0)
+
+
 # -- plain data ------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dsa.kernels.gaps import FILL, TOP, UNPLACED, fill_gaps, stack_all
+from dsa.kernels.gaps import FILL, STACK, TOP, UNPLACED, fill_gaps, stack_all
 from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
@@ -154,7 +154,7 @@ def stack(problem: Problem, offsets: IntArray) -> IntArray:
 
     Takes the offsets of a valid plan, perhaps of the same buffers among others, and never raises
     one: by induction nothing under a buffer is higher than before, and where it was was aligned.
-    Pinned buffers stay. O(n log n): in slices of columns, unless those are long.
+    Pinned buffers stay. O(n log n); uncompiled in slices of columns, unless those are long.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def stack(problem: Problem, offsets: IntArray) -> IntArray:
     solid = problem.size > 0
     order = offsets.argsort(kind="stable")
     order = order[solid[order]]
-    if int((sections.stop - sections.start).sum()) > LONG * len(order):
+    if STACK.bought or int((sections.stop - sections.start).sum()) > LONG * len(order):
         pin = np.where(solid, problem.pin, np.maximum(problem.pin, 0))
         return stack_all(problem, order, pin)
     top = np.zeros(len(sections), np.int64)

@@ -159,7 +159,7 @@ def fill_mixtures(
         Processes to use if it takes longer than a moment; they do not change the result.
     """
     rest = above(problem, offsets, budget.target)
-    part = problem.select(rest) if len(rest) < len(problem) else problem
+    part = problem.select(rest)
     best, passes = _Best(part, budget, offsets[rest]), 0
     with closing(_filled(best, seed, restarts, workers)) as fills:
         for filled, tried in fills:
