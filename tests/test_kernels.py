@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -271,6 +272,25 @@ def test_a_pass_is_given_up_only_in_vain() -> None:
     check()
     assert given_up
     assert ended
+
+
+@pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
+def test_a_pass_that_is_given_up_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled, what a generator holds is lost unless it runs to its end; nor if it is late."""
+    problem = FAMILIES["random"](5000)
+    ceilings = component_peaks(problem, skyline(problem, order_by(problem, "area")))
+    monkeypatch.setattr(filling.FILL, "bought", True)
+    ready_for, held = filling.FILL.ready_for, []
+
+    def watched(seconds: float, *columns: IntArray, left: float) -> Any:
+        held.append(weakref.ref(columns[-1]))
+        return ready_for(seconds, *columns, left=left)
+
+    monkeypatch.setattr(filling.FILL, "ready_for", watched)
+    passes = Skyline(problem)
+    assert passes.fill(order_by(problem, "size"), ceilings=ceilings) is None
+    assert passes.fill(order_by(problem, "size"), Budget(time_limit=0)) is None
+    assert [reference() for reference in held] == [None, None]
 
 
 def test_what_is_wasted_ends_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:

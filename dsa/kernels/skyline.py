@@ -117,12 +117,14 @@ class Skyline:
             *(*self._columns, self._soonest.copy(), _tree(rank[leaf])),
             *(np.zeros((3, self._width), np.int64), self._pending.copy()),
             *((none, none, none) if ceilings is None else self._watched(ceilings)),
-            np.zeros(len(leaf), np.int64),
+            *(np.zeros(1, np.int64), np.zeros(len(leaf), np.int64)),
             left=float("inf") if budget is None else budget.remaining(),
         )
-        for left in run(*columns):
-            if left < 0 or (budget is not None and budget.expired()):
-                return None
+        ended = columns[-2]
+        for _ in run(*columns):  # to its end: numba keeps what a generator holds until then
+            ended[0] = budget is not None and budget.expired()
+        if ended[0]:
+            return None
         offsets = np.zeros(len(problem), np.int64)
         offsets[leaf] = columns[-1]
         return offsets
@@ -162,6 +164,7 @@ def _fill(
     change: MutableSequence[int],
     component: Sequence[int],
     ceilings: MutableSequence[int],
+    ended: MutableSequence[int],
     offsets: MutableSequence[int],
 ) -> Iterator[int]:
     # A segment is known by its first section; no two neighbours are of equal height.
@@ -221,9 +224,12 @@ def _fill(
             if top >= ceilings[component[start[i]]]:
                 ceilings[component[start[i]]] = 0
             if left % every == 0 and _in_vain(height, end, change, component, ceilings):
-                yield -1
+                ended[0] = 1
+                return
         if left and left % PAUSE == 0:
             yield left
+            if ended[0]:
+                return
 
 
 def _in_vain(
