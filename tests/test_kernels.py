@@ -18,7 +18,7 @@ from dsa.kernels import compiled, gaps, placement
 from dsa.kernels import skyline as filling
 from dsa.kernels.compiled import Kernel
 from dsa.kernels.gaps import UNPLACED
-from dsa.kernels.placement import Fit, Placement, place, place_again, stack
+from dsa.kernels.placement import Fit, Placement, place, place_again, place_below, stack
 from dsa.kernels.skyline import Skyline, skyline
 from dsa.problem import IntArray
 from dsa.solvers.orders import order_by
@@ -214,11 +214,12 @@ def test_lists_stay_short_where_plans_are_dense() -> None:
     lists[2] = gaps.UNUSED
     columns: list[Any] = [
         *(sections.start, sections.stop, problem.size, problem.alignment, order),
-        *(lists, np.zeros((4, 128), np.int64), np.zeros(2, np.int64), np.full(n, UNPLACED)),
+        *np.zeros((2, 0), np.int64),
+        *(lists, np.zeros((4, 128), np.int64), np.array([0, 0, n, -1]), np.full(n, UNPLACED)),
     ]
     run, columns = Kernel(gaps._fill).ready_for(0, *columns, np.zeros(1 << 16, np.int64))
     assert run(False, *columns)
-    assert max(columns[5][1]) <= 8
+    assert max(columns[7][1]) <= 8
 
 
 def test_a_swap_changes_only_what_follows_from_it() -> None:
@@ -241,9 +242,16 @@ def test_a_swap_changes_only_what_follows_from_it() -> None:
 
 
 @pytest.mark.usefixtures("mode")
-def test_a_pass_is_given_up_only_in_vain() -> None:
+@pytest.mark.parametrize("how", ["skyline", "gaps"])
+def test_a_pass_is_given_up_only_in_vain(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends as without ceilings, or not at all where no component would be below its own."""
+    monkeypatch.setattr(placement, "FEW", 0)
     given_up = ended = 0
+
+    def fill(problem: Problem, order: IntArray, ceilings: IntArray | None = None) -> Any:
+        if how == "skyline":
+            return Skyline(problem).fill(order, ceilings=ceilings)
+        return place_below(problem, order, "first", ceilings=ceilings)
 
     @examples(60)
     @given(st.integers(0, 2**32 - 1), st.integers(130, 300), st.integers(1, 9), st.data())
@@ -258,10 +266,11 @@ def test_a_pass_is_given_up_only_in_vain() -> None:
         )
         problem = Problem.from_columns(*columns, alignment=random.choice([1, 1, 2, 3], count))
         order = random.permutation(count)
-        offsets = skyline(problem, order)
+        offsets = fill(problem, order)
         peaks = component_peaks(problem, offsets)
         ceilings = peaks + data.draw(st.integers(-2, 1)) + random.integers(-1, 2, len(peaks))
-        found = Skyline(problem).fill(order, ceilings=ceilings)
+        ceilings = np.where(peaks > 0, np.maximum(ceilings, 0), 0)
+        found = fill(problem, order, ceilings)
         if found is None:
             assert (peaks >= ceilings)[:-1].all()
             given_up += 1
@@ -316,6 +325,8 @@ def test_a_pass_ends_when_the_time_is_up() -> None:
     long, short = many(0, 5000), many(0, 500)
     assert Skyline(long).fill(np.arange(5000), late) is None
     assert Skyline(short).fill(np.arange(500), late) is not None
+    assert place_below(long, np.arange(5000), "first", late) is None
+    assert place_below(short, np.arange(500), "first", late) is not None
     in_time = Skyline(long).fill(np.arange(5000), early)
     assert in_time is not None
     assert in_time.tolist() == skyline(long, np.arange(5000)).tolist()

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from dsa.budget import Budget
 from dsa.kernels.compiled import Kernel
 from dsa.problem import IntArray, Problem
 
@@ -34,10 +35,23 @@ UNPLACED = -1
 UNUSED = -1  # room of a list that nobody will ask for
 TOP = (1 << 63) - 1
 DEPTH = 64  # levels of the tree, at most
+PAUSE = 4096  # buffers between two looks at the clock
+# The register: how many are placed, how much of the pool is used, how many are placed at the next
+# pause, and how many components are below their ceilings.
+PLACED, USED, STOP, HOPEFUL = range(4)
 
 
-def fill_gaps(problem: Problem, order: IntArray, offsets: IntArray, best: bool) -> IntArray:
+def fill_gaps(
+    problem: Problem,
+    order: IntArray,
+    offsets: IntArray,
+    best: bool,
+    budget: Budget | None = None,
+    ceilings: IntArray | None = None,
+) -> IntArray | None:
     """Offsets when the buffers of an order are placed one by one, each into a gap.
+
+    None if it is not ended, since it is late or in vain.
 
     O(log n) lists are searched and changed for each buffer, with one step for each gap that a
     list leaves below the place found, one look at each list for each gap that all of them leave
@@ -52,6 +66,11 @@ def fill_gaps(problem: Problem, order: IntArray, offsets: IntArray, best: bool) 
         Where they are; -1 for those to be placed.
     best
         Whether the smallest gap is taken, of equal ones the lowest; otherwise it is the lowest.
+    budget
+        It is cut short once its time is up.
+    ceilings
+        For each component a peak; 0 where none would be low enough. It is given up once no
+        component will be lower.
 
     Examples
     --------
@@ -63,16 +82,26 @@ def fill_gaps(problem: Problem, order: IntArray, offsets: IntArray, best: bool) 
     leaves = 1 << (len(sections) + 1).bit_length()
     lists = np.zeros((3, 4 * leaves), np.int64)
     lists[2] = UNUSED
+    hopeful = -1 if ceilings is None else np.count_nonzero(ceilings)
+    none = np.zeros(0, np.int64)
     run, columns = FILL.ready_for(
         SECONDS * len(order),
         *(sections.start, sections.stop, problem.size, problem.alignment, order),
-        *(lists, np.zeros((4, 2 * DEPTH), np.int64), np.zeros(2, np.int64), offsets),
+        *((none, none) if ceilings is None else (problem.component, ceilings.copy())),
+        *(lists, np.zeros((4, 2 * DEPTH), np.int64), np.array([0, 0, PAUSE, hopeful]), offsets),
         np.zeros(1 << 10, np.int64),
+        left=float("inf") if budget is None else budget.remaining(),
     )
     *columns, pool = columns
+    register = columns[-2]
     while not run(best, *columns, pool):
-        pool = double(pool)
-    return np.asarray(columns[-1], np.int64)
+        if register[PLACED] < register[STOP]:
+            pool = double(pool)
+        elif budget is not None and budget.expired():
+            return None
+        else:
+            register[STOP] += PAUSE
+    return np.asarray(columns[-1], np.int64) if register[HOPEFUL] else None
 
 
 def double(pool: Any) -> Any:
@@ -87,29 +116,33 @@ def _fill(
     size: Sequence[int],
     alignment: Sequence[int],
     order: Sequence[int],
+    component: Sequence[int],
+    ceilings: MutableSequence[int],
     lists: Sequence[MutableSequence[int]],
     scratch: Sequence[MutableSequence[int]],
     register: MutableSequence[int],
     offsets: MutableSequence[int],
     pool: MutableSequence[int],
 ) -> bool:
-    """Whether all are placed. If not, the pool is full: call again, with a larger one.
+    """Whether all are placed, or no component is hopeful.
 
-    The register holds how many are placed, and how much of the pool is used.
+    If not, it is time to look at the clock, or the pool is full: call again, with a larger one.
     """
     begin, count, room = lists[0], lists[1], lists[2]
     inner, outer, at, end = scratch[0], scratch[1], scratch[2], scratch[3]
     within = len(begin) // 2
     leaves = within // 2
-    if not register[1]:
+    if not register[USED]:
         for i in order:
             inners, outers = nodes(start[i], stop[i], leaves, inner, outer)
             for k in range(inners):
                 room[within + inner[k]] = 0
             for k in range(outers):
                 room[outer[k]] = 0
-    while register[0] < len(order):
-        i = order[register[0]]
+    while register[PLACED] < len(order):
+        if register[PLACED] == register[STOP]:
+            return False
+        i = order[register[PLACED]]
         inners, outers = nodes(start[i], stop[i], leaves, inner, outer)
         if offsets[i] < 0:
             asked = 0
@@ -127,7 +160,12 @@ def _fill(
                 return False
             if k < inners and not _block(pool, begin, count, room, register, node, low, high):
                 return False
-        register[0] += 1
+        register[PLACED] += 1
+        if register[HOPEFUL] > 0 and high >= ceilings[component[i]] > 0:
+            ceilings[component[i]] = 0
+            register[HOPEFUL] -= 1
+            if not register[HOPEFUL]:
+                return True
     return True
 
 
@@ -233,11 +271,11 @@ def _block(
     grown = (i + 1) % 2 + (j + 1) % 2 - (j - i)
     if count[row] + grown > room[row]:
         size = max(2 * room[row], 4)
-        used = register[1]
+        used = register[USED]
         if used + size > len(pool):
             return False
         pool[used : used + count[row]] = pool[first:last]
-        register[1] = used + size
+        register[USED] = used + size
         i, j, last = i + used - first, j + used - first, last + used - first
         begin[row], room[row] = used, size
     if grown:

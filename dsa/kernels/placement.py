@@ -10,11 +10,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from dsa.budget import Budget
 from dsa.kernels.gaps import FILL, STACK, TOP, UNPLACED, fill_gaps, stack_all
 from dsa.kernels.rigid import place_bodies
 from dsa.problem import FREE, IntArray, Problem
 
-__all__ = ["Fit", "Placement", "place", "place_again", "stack"]
+__all__ = ["Fit", "Placement", "place", "place_again", "place_below", "stack"]
 
 Fit: TypeAlias = Literal["first", "best"]
 
@@ -85,6 +86,34 @@ def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
     >>> place(problem, np.array([0, 1, 2])).tolist()
     [0, 96, 0]
     """
+    offsets = place_below(problem, order, fit)
+    assert offsets is not None
+    return offsets
+
+
+def place_below(
+    problem: Problem,
+    order: IntArray,
+    fit: Fit,
+    budget: Budget | None = None,
+    ceilings: IntArray | None = None,
+) -> IntArray | None:
+    """As `place`; but None if it takes longer than a moment, and is late or in vain.
+
+    Parameters
+    ----------
+    problem, order, fit
+        As for `place`.
+    budget, ceilings
+        As for `fill_gaps`. A few buffers, and those with constraints, are placed whatever they are.
+
+    Examples
+    --------
+    >>> problem = Problem([(step, step + 2, 8) for step in range(5000)])
+    >>> place_below(problem, np.arange(5000), "first", ceilings=np.array([16]))
+    >>> place_below(problem, np.arange(5000), "first", ceilings=np.array([17])).max()
+    np.int64(8)
+    """
     if problem.constrained:
         return place_bodies(problem, order, fit)
     solid, free = problem.size > 0, problem.pin == FREE
@@ -92,7 +121,8 @@ def place(problem: Problem, order: IntArray, fit: Fit = "first") -> IntArray:
     offsets = np.maximum(problem.pin, 0)
     if len(order) > FEW or FILL.bought:
         offsets[order] = UNPLACED
-        return fill_gaps(problem, np.concatenate([pinned, order]), offsets, fit == "best")
+        everything = np.concatenate([pinned, order])
+        return fill_gaps(problem, everything, offsets, fit == "best", budget, ceilings)
     placement = Placement(problem)
     for i in pinned.tolist():
         placement.insert(i, int(problem.pin[i]))

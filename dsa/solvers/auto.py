@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsa.budget import Budget, check_seconds
-from dsa.kernels.placement import stack
+from dsa.kernels.placement import place_below, stack
 from dsa.presolve import Part, solve_parts
 from dsa.problem import IntArray, Problem
 from dsa.result import Solution, kebab, peak
@@ -16,17 +16,23 @@ from dsa.solvers import ALL, Solver
 from dsa.solvers.exact import Exact
 from dsa.solvers.greedy import Greedy, GreedyBySize
 from dsa.solvers.linear_scan import LinearScan
-from dsa.solvers.strip_packing import StripPacking, above, lower_by_component
+from dsa.solvers.orders import order_by
+from dsa.solvers.strip_packing import (
+    StripPacking,
+    above,
+    component_peaks,
+    lower_by_component,
+)
 
 __all__ = ["Auto"]
 
 # What wins where the skyline does not: pipelines, crowds of pins, size before shape.
-RIVALS: tuple[Solver, ...] = (
+RIVALS: tuple[Greedy, ...] = (
     LinearScan(),
     GreedyBySize(),
     Greedy(order="conflict-bytes", fit="first"),
 )
-MANY = 5_000  # buffers: with more of them a greedy plan is no longer cheap
+MANY = 5_000  # buffers: of more only the first, which shows early whether it is in vain
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ class Auto(Solver):
 
     First `strip-packing`, which ends most problems: its peak is the load. In the components whose
     peak is still above the target a few greedy orders follow, if they are not too large; then
-    `exact` searches them, each from the plan there is.
+    `exact` searches them, each from the plan there is. Of more than 5,000 buffers `linear-scan`
+    is next after the first order of `strip-packing`.
 
     Parameters
     ----------
@@ -45,7 +52,7 @@ class Auto(Solver):
     Notes
     -----
     Complexity: near-linear until the load is reached; then as much as the time limit allows.
-    Guarantee: never worse than `strip-packing` without restarts.
+    Guarantee: never worse than `strip-packing` without restarts, if there is time for it.
     Ties: as in the solvers it runs. The plan depends on the clock only if the time limit ended
     the search.
 
@@ -67,19 +74,31 @@ class Auto(Solver):
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         if budget.time_limit is None:
             budget = budget.limited(self.seconds)
-        filled = StripPacking(restarts=0, moves=0)(problem, budget)
+        many = len(problem) > MANY
+        passes = StripPacking(restarts=0, moves=0)
+        first = StripPacking(passes.orders[:1], mirrored=False, restarts=0, moves=0)
+        filled = (first if many else passes)(problem, budget)
         offsets = np.array(filled.offsets)
         stats = {"found_by": "strip-packing", **filled.stats}
-        reached = filled.peak(problem)
-        if budget.done(reached):
+        if budget.done(peak(problem, offsets)):
             return Solution(offsets, stats=stats)
 
+        if many:
+            stats["found_by"] = _rivals(problem, budget, offsets, RIVALS[:1]) or "strip-packing"
+            reached = peak(problem, offsets)
+            filled = passes.improve(problem, budget, offsets)
+            offsets = np.array(filled.offsets)
+            stats["passes"] += filled.stats["passes"]
+            if peak(problem, offsets) < reached:
+                stats["found_by"] = "strip-packing"
+            if budget.done(peak(problem, offsets)):  # late, to set up a search takes longer still
+                return Solution(offsets, stats=stats)
+
+        if len(above(problem, offsets, budget.target)) <= MANY:
+            stats["found_by"] = _rivals(problem, budget, offsets, RIVALS) or stats["found_by"]
+        reached = peak(problem, offsets)
         rest = above(problem, offsets, budget.target)
-        part = problem.select(rest)
-        known, rival = _rivals(part, budget, offsets[rest])
-        offsets[rest] = known
-        if peak(problem, offsets) < reached:
-            reached, stats["found_by"] = peak(problem, offsets), rival
+        part, known = problem.select(rest), offsets[rest]
 
         def search(part: Part, share: Budget) -> Solution:
             start = stack(part.problem, known[part.positions])
@@ -92,16 +111,21 @@ class Auto(Solver):
         return Solution(offsets, found.lower_bound, dict(found.stats) | stats)
 
 
-def _rivals(problem: Problem, budget: Budget, best: IntArray) -> tuple[IntArray, str]:
-    """The best of some greedy plans in each component, and whose was the last to be better."""
-    name = ""
-    for rival in RIVALS if len(problem) <= MANY else ():
-        if budget.done(peak(problem, best)):
+def _rivals(problem: Problem, budget: Budget, offsets: IntArray, rivals: tuple[Greedy, ...]) -> str:
+    """Put into the offsets what is better in some component; whose was last to lower the peak."""
+    rest = above(problem, offsets, budget.target)
+    part, best, name = problem.select(rest), offsets[rest], ""
+    for rival in rivals:
+        if budget.done(peak(part, best)):
             break
-        offsets = np.asarray(rival(problem, budget).offsets)
-        better = lower_by_component(problem, best, offsets)
-        if peak(problem, better) < peak(problem, best):
-            budget.report(peak(problem, better))
+        order, ceilings = order_by(part, rival.order), component_peaks(part, best)
+        found = place_below(part, order, rival.fit, budget, ceilings)
+        if found is None:
+            continue
+        better = lower_by_component(part, best, found)
+        if peak(part, better) < peak(part, best):
+            budget.report(peak(part, better))
             name = kebab(type(rival).__name__)
         best = better
-    return best, name
+    offsets[rest] = best
+    return name

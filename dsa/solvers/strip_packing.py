@@ -97,8 +97,18 @@ class StripPacking(Solver):
     def __call__(self, problem: Problem, budget: Budget, /) -> Solution:
         orders, filling = self._fixed_orders(problem), Filling(problem)
         offsets = filling.fill(next(orders))  # whatever the time limit
-        best, passes = _Best(problem, budget, offsets), 1
-        budget.report(best.peak)
+        budget.report(peak(problem, offsets))
+        return self._go_on(_Best(problem, budget, offsets), filling, orders, 1)
+
+    def improve(self, problem: Problem, budget: Budget, offsets: IntArray) -> Solution:
+        """Go on from a plan, made by the first order or otherwise, with the second order."""
+        orders = islice(self._fixed_orders(problem), 1, None)
+        return self._go_on(_Best(problem, budget, offsets), Filling(problem), orders, 0)
+
+    def _go_on(
+        self, best: _Best, filling: Filling, orders: Iterator[IntArray], passes: int
+    ) -> Solution:
+        problem, budget = best.problem, best.budget
         while not budget.done(best.peak) and (order := next(orders, None)) is not None:
             best.better(filling.fill(order, budget, best.ceilings))
             passes += 1
