@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
+import numpy as np
 import pytest
 
+from dsa.bench.memory import forget_peak, peak_memory
 from dsa.bench.scale import STAGES, _growth, main
 from dsa.bounds import lower_bound
 from dsa.kernels.skyline import skyline
@@ -30,6 +34,15 @@ def test_stages_do_what_they_are_called(stage: str) -> None:
     plan = Plan(problem, skyline(problem, order_by(problem, "area")), lower_bound(problem), "none")
     given = STAGES[stage](plan)
     assert given == problem if "there and back" in stage else given is not None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks are not forgotten there")
+def test_memory_is_counted_from_a_moment_on() -> None:
+    """What was taken and given back before does not hide what is taken later."""
+    np.ones(32_000_000)
+    before = forget_peak()
+    np.ones(8_000_000)
+    assert 60e6 < peak_memory() - before < 70e6
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ class _Process:
 
 
 def _start(run: Run, limits: Limits, folder: str) -> _Process:
-    context = _context()
+    context = server()
     ours, theirs = context.Pipe(duplex=False)
     output = Path(tempfile.mkstemp(dir=folder)[1])
     process = context.Process(
@@ -232,7 +232,7 @@ def _start(run: Run, limits: Limits, folder: str) -> _Process:
 
 
 @cache
-def _context() -> Any:
+def server() -> Any:
     """Where processes come from, once it has warmed up: until then none would start."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOADED)

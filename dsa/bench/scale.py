@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import math
-import multiprocessing
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -25,7 +23,8 @@ from dsa import io
 from dsa.bench import peers
 from dsa.bench.cli import solver_named
 from dsa.bench.instances import Instance, find
-from dsa.bench.runner import Limits, plan_runs, run
+from dsa.bench.memory import forget_peak, peak_memory
+from dsa.bench.runner import Limits, plan_runs, run, server
 from dsa.bounds import lower_bound
 from dsa.draw import svg
 from dsa.kernels.skyline import skyline
@@ -39,7 +38,7 @@ __all__ = ["STAGES", "main"]
 FAMILIES = ("layered", "transformer", "pipeline", "random")
 SOLVERS = (
     *("auto", "strip-packing", "best-fit", "linear-scan", "naive"),
-    *("greedy-by-size", "greedy:order=size:fit=first", "greedy-by-breadth"),
+    *("greedy-by-size", "greedy:order=size:fit=first", "greedy-by-breadth", "hill-climb", "exact"),
 )
 COLUMNS = ("instance", "what", "cpu seconds", "growth", "memory in MB", "peak / load")
 
@@ -124,7 +123,7 @@ def _measure(
     offsets = skyline(problem, order_by(problem, "area"))
     plan = Plan(problem, offsets, lower_bound(problem), "skyline")
     for stage in options.stages:
-        yield (stage, *_apart(STAGES[stage], plan), "")
+        yield (stage, *_apart(stage, plan), "")
     solvers = {name: solver_named(name) for name in options.solvers}
     limits = Limits(options.time_limit, options.grace)
     for record in run(plan_runs([instance], solvers, limits), limits):
@@ -133,9 +132,9 @@ def _measure(
         yield record.solver, record.cpu, record.memory, told
 
 
-def _apart(stage: Callable[[Plan], object], plan: Plan) -> tuple[float, float]:
-    """Cpu seconds and bytes of a stage, in a process of its own."""
-    context = multiprocessing.get_context("fork")
+def _apart(stage: str, plan: Plan) -> tuple[float, float]:
+    """Cpu seconds and bytes of a stage, in a process of its own, which has its own copy of all."""
+    context = server()
     pipe, other = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(other, stage, plan))
     process.start()
@@ -147,15 +146,12 @@ def _apart(stage: Callable[[Plan], object], plan: Plan) -> tuple[float, float]:
     return seconds, memory
 
 
-def _work(pipe: Connection, stage: Callable[[Plan], object], plan: Plan) -> None:
-    memory, began = _memory(), time.process_time()
-    stage(plan)
-    pipe.send((time.process_time() - began, _memory() - memory))
-
-
-def _memory() -> int:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def _work(pipe: Connection, stage: str, plan: Plan) -> None:
+    problem = plan.problem
+    _ = problem.sections, problem.id_rank  # derived once, before all stages but the first two
+    memory, began = forget_peak(), time.process_time()
+    STAGES[stage](plan)
+    pipe.send((time.process_time() - began, peak_memory() - memory))
 
 
 def _growth(before: tuple[int, float] | None, now: tuple[int, float]) -> str:

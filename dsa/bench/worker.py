@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dsa.bench.memory import forget_peak, peak_memory
 from dsa.bench.peers import ClaimedPeakError, NoPlanError
 from dsa.bench.warm import warm_up
 from dsa.budget import Progress
@@ -76,8 +77,10 @@ def _measured(
     def report(progress: Progress) -> None:
         pipe.send((progress.seconds, progress.peak))
 
-    parts = int(problem.component.max(initial=-1)) + 1  # progress is told of each part apart
-    before, began, memory = _cpu(), time.perf_counter(), _memory()
+    # Progress is told of each part apart. A copy derives what takes time, for us and for peers.
+    parts = int(problem.with_capacity(None).component.max(initial=-1)) + 1
+    memory = forget_peak()
+    before, began = _cpu(), time.perf_counter()
     result = plan(problem, solver, time_limit=time_limit, progress=report if parts == 1 else None)
     return {
         "status": result.status,
@@ -85,7 +88,7 @@ def _measured(
         "bound": result.lower_bound,
         "wall": time.perf_counter() - began,
         "cpu": _cpu() - before,
-        "memory": _memory() - memory,
+        "memory": peak_memory() - memory,
         "offsets": result.offsets_array,
     }
 
@@ -97,13 +100,6 @@ def _cpu() -> float:
     """Seconds of all threads of this process, and of the programs that it ran."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
-
-
-def _memory() -> int:
-    """Peak memory so far in bytes, of this process or of a program that it ran."""
-    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    unit = 1 if sys.platform == "darwin" else 1024
-    return unit * max(resource.getrusage(who).ru_maxrss for who in whose)
 
 
 def _reference() -> float:
