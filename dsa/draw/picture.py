@@ -146,7 +146,8 @@ class Picture:
 
     def largest(self, piece: slice) -> int:
         """The rectangle of a piece that has most room for a name."""
-        area = (self.right - self.left)[piece] * (self.top - self.bottom)[piece]
+        width = self.right[piece] - self.left[piece]
+        area = width * (self.top[piece] - self.bottom[piece])
         largest: int = piece.start + int(area.argmax())
         return largest
 

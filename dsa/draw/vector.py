@@ -195,9 +195,10 @@ def _boxes(plan: Plan, picture: Picture, frame: Frame) -> list[Box]:
         width, height = round(frame.x(right[k]) - x, 2), round(frame.y(bottom[k]) - y, 2)
         if positions is not None:  # a sliver stands for those beside it
             x, y, width, height = round(x), round(y), max(round(width), 1), max(round(height), 1)
-        corners = [(frame.x(a), frame.y(b)) for a, b in picture.outline(piece)]
-        plain = piece.stop - piece.start == 1
-        outline = None if plain else f"M{'L'.join(f'{a:g} {b:g}' for a, b in corners)}z"
+        outline = None
+        if piece.stop - piece.start > 1:
+            corners = [(frame.x(a), frame.y(b)) for a, b in picture.outline(piece)]
+            outline = f"M{'L'.join(f'{a:g} {b:g}' for a, b in corners)}z"
         edged, fill = min(width, height) >= 3, PALETTE[colour[owner[k]]]
         shares = owner[k] in picture.shares
         boxes.append(Box(fill, edged, shares, owner[k], outline, x, y, width, height))
