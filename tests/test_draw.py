@@ -611,6 +611,24 @@ def test_many_buffers_make_no_huge_file() -> None:
     assert len(svg) < 2_000_000
 
 
+class Sliced:
+    """A column of which slices are read, and nothing else."""
+
+    def __init__(self, column: Any) -> None:
+        self._column = column
+
+    def __getitem__(self, key: slice) -> Any:
+        return self._column[key]
+
+
+def test_a_piece_is_judged_by_itself() -> None:
+    """To find its largest rectangle, nothing is done with those of all others."""
+    picture = Picture(crowd())
+    for name in ("left", "right", "bottom", "top"):
+        setattr(picture, name, Sliced(getattr(picture, name)))
+    assert picture.largest(slice(3, 4)) == 3
+
+
 # -- from a plan -------------------------------------------------------------------------------
 
 
