@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 from dsa.bench.memory import forget_peak, peak_memory
 from dsa.bench.scale import STAGES, _growth, main
+from dsa.bench.warm import kernels
 from dsa.bounds import lower_bound
+from dsa.kernels.compiled import Kernel
 from dsa.kernels.skyline import skyline
 from dsa.problem import Problem
 from dsa.result import Plan
@@ -34,6 +37,18 @@ def test_stages_do_what_they_are_called(stage: str) -> None:
     plan = Plan(problem, skyline(problem, order_by(problem, "area")), lower_bound(problem), "none")
     given = STAGES[stage](plan)
     assert given == problem if "there and back" in stage else given is not None
+
+
+def test_every_kernel_is_warmed_up() -> None:
+    """Wherever in the library one is, or the first large problem would wait for it."""
+    modules = [importlib.import_module(name) for name in sys.modules if name.startswith("dsa.")]
+    defined = {
+        id(value): value
+        for module in modules
+        for value in vars(module).values()
+        if isinstance(value, Kernel)
+    }
+    assert {id(kernel) for kernel in kernels()} == defined.keys()
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks are not forgotten there")

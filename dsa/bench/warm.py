@@ -37,9 +37,10 @@ def warm_up(solver: Solver) -> None:
 
 
 def kernels() -> Iterator[Kernel]:
-    """The kernels that compile themselves once it pays."""
-    for module in pkgutil.iter_modules(dsa.kernels.__path__, "dsa.kernels."):
-        for value in vars(importlib.import_module(module.name)).values():
+    """The kernels that compile themselves once it pays, the validator's among them."""
+    modules = pkgutil.iter_modules(dsa.kernels.__path__, "dsa.kernels.")
+    for name in (*(module.name for module in modules), "dsa.validation"):
+        for value in vars(importlib.import_module(name)).values():
             if isinstance(value, Kernel):
                 yield value
 
