@@ -12,6 +12,8 @@ import numpy as np
 from dsa.bounds import Reachable, lower_bound
 from dsa.budget import Budget, check_seconds
 from dsa.kernels import compiled
+from dsa.kernels.repair import HELPERS as REPAIR_HELPERS
+from dsa.kernels.repair import MOST, Repair, repair
 from dsa.kernels.search import FOUND, HITS, INFINITY, PAUSED, RECORDED, REFUTED, search
 from dsa.kernels.searcher import HELPERS, Searcher
 from dsa.problem import IntArray, Problem
@@ -20,7 +22,7 @@ from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
 from dsa.solvers.cores import cores
 from dsa.solvers.disjunctive import HIGHEST, LARGEST, PairSearch, minimise
-from dsa.solvers.orders import ORDERS, check_order, sort_by
+from dsa.solvers.orders import ORDERS, check_order, conflicts, sort_by
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
 __all__ = ["Exact", "Minimiser"]
@@ -62,6 +64,9 @@ class Exact(Solver):
     pairs
         Whether to search by pairs, too, where there are few buffers: which of two lies below.
         Small buffers leave room at many levels, but concern few pairs.
+    repair
+        Whether to let buffers overlap, too, and move them until none does
+        (`dsa.kernels.repair`): it finds plans where the load is high in few places only.
     components
         Whether to search parts that have fallen apart in time one after the other.
     backjumping
@@ -126,6 +131,7 @@ class Exact(Solver):
     one_machine: bool = False
     cores: bool = True
     pairs: bool = True
+    repair: bool = True
     components: bool = True
     backjumping: bool = True
     nogoods: bool = True
@@ -219,6 +225,7 @@ class Minimiser:
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(problem), self._searcher(problem))
         self._pairs: PairSearch | None = None
+        self._repairs: Repair | None = None
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
@@ -245,6 +252,7 @@ class Minimiser:
                 self._try_cores()
             if start >= self.PATIENCE:
                 self._search_pairs()
+                self._search_repairs()
             # As long as a start decides something, it goes on: where that is quick, by halves.
             decided = True
             while decided and not self._finished():
@@ -405,6 +413,30 @@ class Minimiser:
             if self._options.proof:
                 ids = tuple(self._problem.ids[members[0]] for members in bodies.members)
                 self.proof = Proof(ids, self.bound - 1, pairs=True, log=tuple(pairs.log))
+
+    def _search_repairs(self) -> None:
+        """Make as many moves as nodes have been searched: a move takes half as long."""
+        if self._finished() or not self._options.repair:
+            return
+        if self._repairs is None:
+            if conflicts(self._problem).sum() > 2 * MOST:
+                return
+            self._repairs = Repair(self._problem, self.offsets, self._options.seed)
+        repairs = self._repairs
+        if self._compile and not self._compiles_repair():
+            return  # uncompiled, it would take most of the time
+        repairs.know(self.offsets, self.peak)
+        moves = self._nodes - repairs.moves
+        repairs.run(self._budget, least=self._least(), moves=moves, compile=self._compile)
+        self.offsets, self.peak = repairs.offsets, repairs.peak
+        self._stats["moves"] = repairs.moves
+
+    def _compiles_repair(self) -> bool:
+        return (
+            self._options.accelerate is True
+            or compiled.ready(repair, *REPAIR_HELPERS)
+            or self._budget.remaining() > 30
+        )
 
     def _try_cores(self) -> None:
         """Raise the bound by few of the buffers, as long as what was searched so far took."""
