@@ -31,6 +31,7 @@ SWITCHES = (
     "one_machine",
     "cores",
     "pairs",
+    "repair",
     "components",
     "backjumping",
     "nogoods",

@@ -24,7 +24,7 @@ from tests.shared import SHARED, needs_shared
 # THEORY 4.5: the smallest problem whose optimum, 5, is above its load, 4.
 ABOVE = [(0, 1, 2), (0, 2, 2), (1, 3, 1), (1, 4, 1), (2, 4, 1), (3, 5, 2), (4, 5, 2)]
 
-SWITCHES = ("one_machine", "cores", "components", "backjumping", "nogoods", "symmetry")
+SWITCHES = ("one_machine", "cores", "repair", "components", "backjumping", "nogoods", "symmetry")
 
 needs_numba = pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
 

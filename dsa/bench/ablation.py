@@ -37,6 +37,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no start guided by the best plan": {"guided": 0},
     "with the one-machine bound": {"one_machine": True},
     "without cores": {"cores": False},
+    "without repair": {"repair": False},
     "without components": {"components": False},
     "without backjumping": {"backjumping": False},
     "without nogoods": {"nogoods": False},

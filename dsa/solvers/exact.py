@@ -211,6 +211,7 @@ class Minimiser:
     # A node of the search by pairs is worth so many of the other for each buffer; to begin with,
     # there are so many, divided by the buffers.
     PRICE, FIRST = 3, 4000
+    MOVES = 3  # for a node, while the best plan has come of moves: each takes half as long
 
     def __init__(self, options: Exact, problem: Problem, budget: Budget, start: IntArray) -> None:
         self._options = options
@@ -226,6 +227,8 @@ class Minimiser:
         self._searchers = (self._searcher(problem), self._searcher(problem))
         self._pairs: PairSearch | None = None
         self._repairs: Repair | None = None
+        self._repaired = 0  # nodes when it was last its turn
+        self._moves_a_node = 1
         self._compile = options.accelerate is True
         self._began = budget.seconds()
         self._step = 8  # nodes that take about a slice
@@ -363,6 +366,7 @@ class Minimiser:
         status = self._run(searcher, nodes)
         if status == FOUND:
             self.offsets, self.peak = searcher.offsets, peak(self._problem, searcher.offsets)
+            self._moves_a_node = 1
             self._budget.report(self.peak)
         if status == REFUTED and self._options.proof:
             self.proof = self._proof(self._problem, capacity, rank, searcher.log)
@@ -415,21 +419,24 @@ class Minimiser:
                 self.proof = Proof(ids, self.bound - 1, pairs=True, log=tuple(pairs.log))
 
     def _search_repairs(self) -> None:
-        """Make as many moves as nodes have been searched: a move takes half as long."""
+        """Make moves for the nodes since the last time, more if the best plan came of moves."""
         if self._finished() or not self._options.repair:
             return
         if self._repairs is None:
             if conflicts(self._problem).sum() > 2 * MOST:
                 return
             self._repairs = Repair(self._problem, self.offsets, self._options.seed)
-        repairs = self._repairs
         if self._compile and not self._compiles_repair():
             return  # uncompiled, it would take most of the time
+        repairs, known = self._repairs, self.peak
+        moves = self._moves_a_node * (self._nodes - self._repaired)
+        self._repaired = self._nodes
         repairs.know(self.offsets, self.peak)
-        moves = self._nodes - repairs.moves
         repairs.run(self._budget, least=self._least(), moves=moves, compile=self._compile)
         self.offsets, self.peak = repairs.offsets, repairs.peak
         self._stats["moves"] = repairs.moves
+        if self.peak < known:
+            self._moves_a_node = self.MOVES
 
     def _compiles_repair(self) -> bool:
         return (
