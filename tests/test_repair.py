@@ -95,19 +95,25 @@ def test_each_move_takes_the_least_weight(problem: Problem, draws: list[int]) ->
     search._aim(least)
     capacity = int(search._state[4][CAPACITY])
     assume(capacity <= 500)
-    one, other = conflicting(problem)
+    first, neighbour, mirror = search._fixed[:3]
     for k in range(0, len(draws) - 1, DRAWS):
         offset, _, clashing, _, register = (column.copy() for column in search._state)
         if register[CLASHING] == 0:
             break
-        weight = search._rows[4].copy()
+        weight = search._rows[2].copy()
         x = int(clashing[draws[k] % register[CLASHING]])
 
-        def weighs(level: int, x: int = x, at: IntArray = offset, w: IntArray = weight) -> int:
-            end = at + problem.size
-            neighbours = np.where(one == x, other, one)
-            over = ((one == x) | (other == x)) & (at[neighbours] < level + problem.size[x])
-            return int(w[over & (end[neighbours] > level)].sum())
+        begin, end = first[x], first[x + 1]
+
+        def weighs(
+            level: int,
+            x: int = x,
+            row: IntArray = neighbour[begin:end],
+            bottom: IntArray = offset,
+            weight: IntArray = weight[begin:end],
+        ) -> int:
+            top = bottom[row] + problem.size[row]
+            return int(weight[(bottom[row] < level + problem.size[x]) & (top > level)].sum())
 
         search._random = cast(Any, Fixed(draws[k : k + DRAWS]))
         search._make(1, compile=False)
@@ -116,7 +122,8 @@ def test_each_move_takes_the_least_weight(problem: Problem, draws: list[int]) ->
         chosen = int(search._state[0][x])
         assert weighs(chosen) == lowest
         stayed = chosen == offset[x]
-        assert (search._rows[4].sum() > weight.sum()) == stayed
+        assert (search._rows[2].sum() > weight.sum()) == stayed
+        assert (search._rows[2] == search._rows[2][mirror]).all()
         assert not stayed or lowest == weighs(int(offset[x]))
 
 

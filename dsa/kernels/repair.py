@@ -81,19 +81,24 @@ class Repair:
         self._halvings, self._vain = 0, 0
         n = len(problem)
         one, other = conflicting(problem)
-        edge = np.arange(len(one))
-        # Each conflict in the rows of both; rows are sorted anew by each move, from what they were.
+        # Each conflict has a slot in the rows of both, and knows the other one.
         both = np.argsort(np.concatenate([one, other]), kind="stable")
-        neighbours = np.concatenate([other, one])[both]
-        edges = np.concatenate([edge, edge])[both]
-        degree = np.bincount(np.concatenate([one, other]), minlength=n)
+        slot = np.empty(len(both), np.int64)
+        slot[both] = np.arange(len(both))
+        mirror = np.roll(slot, len(one))[both]
+        neighbour = np.concatenate([other, one])[both]
+        degree = np.bincount(neighbour, minlength=n)
         self._one, self._other = one, other
         self._free = problem.pin == FREE
-        self._fixed = (np.concatenate([[0], np.cumsum(degree)]), problem.size, problem.alignment)
-        self._rows = [neighbours, edges, neighbours.copy(), edges.copy(), np.ones_like(edge)]
+        first = np.concatenate([[0], np.cumsum(degree)])
+        self._fixed = (first, neighbour, mirror, problem.size, problem.alignment)
+        # Rows are sorted anew by each move, from what they were.
+        slots = np.arange(len(both))
+        self._rows = [slots, slots.copy(), np.ones(len(both), np.int64)]
         most = int(degree.max(initial=0))
         self._ties = np.zeros(2 * most + 4, np.int64)
-        self._slice = max(SLICE * n // max(len(neighbours), 1), 1)
+        self._levels = np.zeros((2, most), np.int64)
+        self._slice = max(SLICE * n // max(len(both), 1), 1)
         self._state: list[IntArray] = []
         self._capacity = self.peak
 
@@ -154,12 +159,13 @@ class Repair:
 
     def _make(self, moves: int, compile: bool) -> int:
         draws = self._random.integers(0, 2**62, DRAWS * moves)
-        columns = [draws, *self._fixed, *self._rows, *self._state[:4], self._ties, self._state[4]]
+        columns = [draws, *self._fixed, *self._rows, *self._state[:4]]
+        columns += [*self._levels, self._ties, self._state[4]]
         if compile:
             return int(compiled(repair, *HELPERS)(*columns))
         lists: list[Any] = [column.tolist() for column in columns]
         made = repair(*lists)
-        for column, changed in zip(columns[4:], lists[4:], strict=True):
+        for column, changed in zip(columns[6:], lists[6:], strict=True):
             column[:] = changed
         return made
 
@@ -183,17 +189,19 @@ def conflicting(problem: Problem) -> tuple[IntArray, IntArray]:
 def repair(
     draws: Sequence[int],
     first: Sequence[int],
+    neighbour: Sequence[int],
+    mirror: Sequence[int],
     size: Sequence[int],
     alignment: Sequence[int],
     by_bottom: MutableSequence[int],
-    bottom_edge: MutableSequence[int],
     by_top: MutableSequence[int],
-    top_edge: MutableSequence[int],
     weight: MutableSequence[int],
     offset: MutableSequence[int],
     clashes: MutableSequence[int],
     clashing: MutableSequence[int],
     place: MutableSequence[int],
+    bottoms: MutableSequence[int],
+    tops: MutableSequence[int],
     ties: MutableSequence[int],
     register: MutableSequence[int],
 ) -> int:
@@ -204,86 +212,84 @@ def repair(
         x = clashing[draws[DRAWS * made] % register[CLASHING]]
         begin, end = first[x], first[x + 1]
         bottom, top = offset[x], offset[x] + size[x]
-        _sort(by_bottom, bottom_edge, begin, end, offset, size, 0)
-        _sort(by_top, top_edge, begin, end, offset, size, 1)
+        _sort(by_bottom, begin, end, neighbour, offset, size, 0, bottoms)
+        _sort(by_top, begin, end, neighbour, offset, size, 1, tops)
         now = 0
         for k in range(begin, end):
-            y = by_bottom[k]
-            if offset[y] >= top:
-                break
-            if offset[y] + size[y] > bottom:
-                now += weight[bottom_edge[k]]
+            y = neighbour[k]
+            if offset[y] < top and offset[y] + size[y] > bottom:
+                now += weight[k]
         register[LEAST] = now
-        row = (x, begin, end, offset, size, alignment, by_bottom, bottom_edge, by_top, top_edge)
-        found = _stand(*row, weight, ties, register)
-        found = _hang(*row, weight, ties, register, found)
+        row = (bottom, size[x], alignment[x], begin, end - begin, bottoms, by_bottom)
+        found = _stand(*row, tops, by_top, weight, ties, register)
+        found = _hang(*row, tops, by_top, weight, ties, register, found)
         draw = draws[DRAWS * made + 1]
         if register[LEAST] < now or draw % (found + 1) < found:
             level = ties[draw % (found + (0 if register[LEAST] < now else 1))]
-            _move(x, level, begin, end, offset, size, by_bottom, clashes, clashing, place, register)
+            _move(x, level, begin, end, neighbour, offset, size, clashes, clashing, place, register)
             continue
         for k in range(begin, end):
-            y = by_bottom[k]
-            if offset[y] >= top:
-                break
-            if offset[y] + size[y] > bottom:
-                weight[bottom_edge[k]] += 1
+            y = neighbour[k]
+            if offset[y] < top and offset[y] + size[y] > bottom:
+                weight[k] += 1
+                weight[mirror[k]] += 1
     return len(draws) // DRAWS
 
 
 def _sort(
     row: MutableSequence[int],
-    edge: MutableSequence[int],
     begin: int,
     end: int,
+    neighbour: Sequence[int],
     offset: Sequence[int],
     size: Sequence[int],
     tops: int,
+    levels: MutableSequence[int],
 ) -> None:
     """Bring a row in order of bottoms, or of tops, by insertion: little has changed in it."""
-    for k in range(begin + 1, end):
-        y, e = row[k], edge[k]
-        at, key = k, offset[y] + tops * size[y]
-        while at > begin and offset[row[at - 1]] + tops * size[row[at - 1]] > key:
-            row[at], edge[at] = row[at - 1], edge[at - 1]
+    for k in range(begin, end):
+        slot = row[k]
+        at, y = k, neighbour[slot]
+        level = offset[y] + tops * size[y]
+        while at > begin and levels[at - begin - 1] > level:
+            row[at] = row[at - 1]
+            levels[at - begin] = levels[at - begin - 1]
             at -= 1
-        row[at], edge[at] = y, e
+        row[at], levels[at - begin] = slot, level
 
 
 def _stand(
-    x: int,
+    bottom: int,
+    room: int,
+    step: int,
     begin: int,
-    end: int,
-    offset: Sequence[int],
-    size: Sequence[int],
-    alignment: Sequence[int],
+    count: int,
+    bottoms: Sequence[int],
     by_bottom: Sequence[int],
-    bottom_edge: Sequence[int],
+    tops: Sequence[int],
     by_top: Sequence[int],
-    top_edge: Sequence[int],
     weight: Sequence[int],
     ties: MutableSequence[int],
     register: MutableSequence[int],
 ) -> int:
     """Note the offsets of least weight at the bottom or on top of a buffer; their number."""
-    step, room = alignment[x], size[x]
     last = register[CAPACITY] - room
-    found, cost, low, high, level = 0, 0, begin, begin, 0
-    for k in range(begin, end + 1):
-        while low < end and offset[by_bottom[low]] < level + room:
-            cost += weight[bottom_edge[low]]
+    found, cost, low, high, level = 0, 0, 0, 0, 0
+    for k in range(count + 1):
+        while low < count and bottoms[low] < level + room:
+            cost += weight[by_bottom[begin + low]]
             low += 1
-        while high < end and offset[by_top[high]] + size[by_top[high]] <= level:
-            cost -= weight[top_edge[high]]
+        while high < count and tops[high] <= level:
+            cost -= weight[by_top[begin + high]]
             high += 1
-        if level != offset[x]:
+        if level != bottom:
             if cost < register[LEAST]:
                 register[LEAST], found = cost, 0
             if cost == register[LEAST]:
                 ties[found] = level
                 found += 1
-        if k < end:
-            level = offset[by_top[k]] + size[by_top[k]]
+        if k < count:
+            level = tops[k]
             if step > 1:
                 level = -(-level // step) * step
             if level > last:
@@ -292,41 +298,39 @@ def _stand(
 
 
 def _hang(
-    x: int,
+    bottom: int,
+    room: int,
+    step: int,
     begin: int,
-    end: int,
-    offset: Sequence[int],
-    size: Sequence[int],
-    alignment: Sequence[int],
+    count: int,
+    bottoms: Sequence[int],
     by_bottom: Sequence[int],
-    bottom_edge: Sequence[int],
+    tops: Sequence[int],
     by_top: Sequence[int],
-    top_edge: Sequence[int],
     weight: Sequence[int],
     ties: MutableSequence[int],
     register: MutableSequence[int],
     found: int,
 ) -> int:
     """Note those just under a buffer or right below the capacity, too; the number of all."""
-    step, room = alignment[x], size[x]
     last = (register[CAPACITY] - room) // step * step
-    cost, low, high = 0, begin, begin
-    for k in range(begin, end + 1):
+    cost, low, high = 0, 0, 0
+    for k in range(count + 1):
         level = last
-        if k < end:
-            level = offset[by_bottom[k]] - room
+        if k < count:
+            level = bottoms[k] - room
             if level < 0:
                 continue
             if step > 1:
                 level = level // step * step
             level = min(level, last)
-        while low < end and offset[by_bottom[low]] < level + room:
-            cost += weight[bottom_edge[low]]
+        while low < count and bottoms[low] < level + room:
+            cost += weight[by_bottom[begin + low]]
             low += 1
-        while high < end and offset[by_top[high]] + size[by_top[high]] <= level:
-            cost -= weight[top_edge[high]]
+        while high < count and tops[high] <= level:
+            cost -= weight[by_top[begin + high]]
             high += 1
-        if level != offset[x]:
+        if level != bottom:
             if cost < register[LEAST]:
                 register[LEAST], found = cost, 0
             if cost == register[LEAST]:
@@ -342,9 +346,9 @@ def _move(
     level: int,
     begin: int,
     end: int,
+    neighbour: Sequence[int],
     offset: MutableSequence[int],
     size: Sequence[int],
-    row: Sequence[int],
     clashes: MutableSequence[int],
     clashing: MutableSequence[int],
     place: MutableSequence[int],
@@ -353,7 +357,7 @@ def _move(
     """Put buffer `x` at another level, and note what it overlaps now."""
     bottom, top = offset[x], offset[x] + size[x]
     for k in range(begin, end):
-        y = row[k]
+        y = neighbour[k]
         low, high = offset[y], offset[y] + size[y]
         change = 0
         if low < level + size[x] and high > level:

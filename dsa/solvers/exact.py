@@ -37,8 +37,9 @@ class Exact(Solver):
     `dsa.kernels.search` describes the search for a plan within a capacity. It is started again
     and again with other rules and orders, mostly for few nodes, sometimes for many (after Luby,
     Sinclair and Zuckerman 1993), a third of the time at the lower bound, else somewhere between
-    the bound and the best peak. Ends when the two meet, at the target, or when nodes or
-    seconds are used up, with the best plan so far.
+    the bound and the best peak. Two other searches take turns with it: one by pairs, and one that
+    repairs plans in which buffers overlap. Ends when peak and bound meet, at the target, or when
+    nodes or seconds are used up, with the best plan so far.
 
     Parameters
     ----------
