@@ -97,7 +97,7 @@ class Repair:
         self._rows = [slots, slots.copy(), np.ones(len(both), np.int64)]
         most = int(degree.max(initial=0))
         self._ties = np.zeros(2 * most + 4, np.int64)
-        self._levels = np.zeros((2, most), np.int64)
+        self._levels = np.zeros((3, most + 1), np.int64)
         self._slice = max(SLICE * n // max(len(both), 1), 1)
         self._state: list[IntArray] = []
         self._capacity = self.peak
@@ -202,6 +202,7 @@ def repair(
     place: MutableSequence[int],
     bottoms: MutableSequence[int],
     tops: MutableSequence[int],
+    levels: MutableSequence[int],
     ties: MutableSequence[int],
     register: MutableSequence[int],
 ) -> int:
@@ -220,12 +221,22 @@ def repair(
             if offset[y] < top and offset[y] + size[y] > bottom:
                 now += weight[k]
         register[LEAST] = now
-        row = (bottom, size[x], alignment[x], begin, end - begin, bottoms, by_bottom)
-        found = _stand(*row, tops, by_top, weight, ties, register)
-        found = _hang(*row, tops, by_top, weight, ties, register, found)
-        draw = draws[DRAWS * made + 1]
-        if register[LEAST] < now or draw % (found + 1) < found:
-            level = ties[draw % (found + (0 if register[LEAST] < now else 1))]
+        room, step, count = size[x], alignment[x], end - begin
+        last = (register[CAPACITY] - room) // step * step
+        row = (bottom, room, last, begin, count, bottoms, by_bottom, tops, by_top, weight)
+        levels[0] = 0
+        for k in range(count):
+            levels[k + 1] = tops[k] if step == 1 else -(-tops[k] // step) * step
+        found = _weigh(levels, *row, ties, register, 0)
+        for k in range(count):
+            level = bottoms[k] - room
+            levels[k] = min(level if step == 1 else level // step * step, last)
+        levels[count] = last
+        found = _weigh(levels, *row, ties, register, found)
+        # Where nowhere else weighs less, to stay is one of the ties.
+        draw = draws[DRAWS * made + 1] % (found + (1 if register[LEAST] == now else 0))
+        if draw < found:
+            level = ties[draw]
             _move(x, level, begin, end, neighbour, offset, size, clashes, clashing, place, register)
             continue
         for k in range(begin, end):
@@ -258,49 +269,11 @@ def _sort(
         row[at], levels[at - begin] = slot, level
 
 
-def _stand(
+def _weigh(
+    levels: Sequence[int],
     bottom: int,
     room: int,
-    step: int,
-    begin: int,
-    count: int,
-    bottoms: Sequence[int],
-    by_bottom: Sequence[int],
-    tops: Sequence[int],
-    by_top: Sequence[int],
-    weight: Sequence[int],
-    ties: MutableSequence[int],
-    register: MutableSequence[int],
-) -> int:
-    """Note the offsets of least weight at the bottom or on top of a buffer; their number."""
-    last = register[CAPACITY] - room
-    found, cost, low, high, level = 0, 0, 0, 0, 0
-    for k in range(count + 1):
-        while low < count and bottoms[low] < level + room:
-            cost += weight[by_bottom[begin + low]]
-            low += 1
-        while high < count and tops[high] <= level:
-            cost -= weight[by_top[begin + high]]
-            high += 1
-        if level != bottom:
-            if cost < register[LEAST]:
-                register[LEAST], found = cost, 0
-            if cost == register[LEAST]:
-                ties[found] = level
-                found += 1
-        if k < count:
-            level = tops[k]
-            if step > 1:
-                level = -(-level // step) * step
-            if level > last:
-                break
-    return found
-
-
-def _hang(
-    bottom: int,
-    room: int,
-    step: int,
+    last: int,
     begin: int,
     count: int,
     bottoms: Sequence[int],
@@ -312,32 +285,28 @@ def _hang(
     register: MutableSequence[int],
     found: int,
 ) -> int:
-    """Note those just under a buffer or right below the capacity, too; the number of all."""
-    last = (register[CAPACITY] - room) // step * step
+    """Note those of the rising levels, up to the last, where least is overlapped; their number.
+
+    Those found before stay unless these weigh less; the offset it has is none of them.
+    """
     cost, low, high = 0, 0, 0
     for k in range(count + 1):
-        level = last
-        if k < count:
-            level = bottoms[k] - room
-            if level < 0:
-                continue
-            if step > 1:
-                level = level // step * step
-            level = min(level, last)
+        level = levels[k]
+        if level > last:
+            break
+        if level < 0 or level == bottom:
+            continue
         while low < count and bottoms[low] < level + room:
             cost += weight[by_bottom[begin + low]]
             low += 1
         while high < count and tops[high] <= level:
             cost -= weight[by_top[begin + high]]
             high += 1
-        if level != bottom:
-            if cost < register[LEAST]:
-                register[LEAST], found = cost, 0
-            if cost == register[LEAST]:
-                ties[found] = level
-                found += 1
-        if level == last:
-            break
+        if cost < register[LEAST]:
+            register[LEAST], found = cost, 0
+        if cost == register[LEAST] and (found == 0 or ties[found - 1] != level):
+            ties[found] = level
+            found += 1
     return found
 
 
@@ -391,4 +360,4 @@ def _note(
         clashing[at], place[other], place[y] = other, at, NOWHERE
 
 
-HELPERS = (_sort, _stand, _hang, _note, _move)
+HELPERS = (_sort, _weigh, _note, _move)
