@@ -187,6 +187,20 @@ def test_it_stops_at_the_target_and_at_the_end_of_time() -> None:
         assert search.moves == 0
 
 
+def test_weights_are_halved_once_all_steps_were_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only then do they fall; below 1 they never do."""
+    monkeypatch.setattr("dsa.kernels.repair.PATIENCE", 2)
+    problem = Problem(SEVEN)  # no plan is at its load
+    search = Repair(problem, plan(problem, "exact").offsets_array, seed=0)
+    for _ in range(200):
+        before, halvings = search._rows[2].copy(), search._halvings
+        search.run(Budget(), least=problem.load, moves=1)
+        wrapped = search._halvings < halvings
+        assert (search._rows[2].sum() < before.sum()) == wrapped
+        assert (search._rows[2] >= 1).all()
+    assert search._rows[2].max() > 1
+
+
 def test_it_takes_note_of_lower_plans_only() -> None:
     """A higher one is of no use to it."""
     problem = scattered(20, 0)

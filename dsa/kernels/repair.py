@@ -135,6 +135,8 @@ class Repair:
                 budget.report(self.peak)
             elif self._vain >= PATIENCE * len(self._problem):
                 self._halvings, self._vain = (self._halvings + 1) % (HALVINGS + 1), 0
+                if self._halvings == 0:  # what was learnt did not help: let it count half
+                    self._rows[2][:] = (self._rows[2] + 1) // 2
                 self._aim(least)
 
     def _aim(self, least: int) -> None:
