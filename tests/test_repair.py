@@ -14,6 +14,7 @@ from dsa import Problem, plan
 from dsa.bench.proofs import SEVEN, noisy, scaled
 from dsa.bounds import lower_bound
 from dsa.budget import Budget
+from dsa.io import read_csv
 from dsa.kernels import compiled
 from dsa.kernels.repair import CAPACITY, CLASHING, DRAWS, FIXED, Repair, conflicting
 from dsa.problem import FREE, IntArray
@@ -224,16 +225,16 @@ def test_exact_can_do_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not compiled.available(), reason="numba is not installed")
-@pytest.mark.parametrize("seed", range(3))
-def test_j_is_lower_than_any_published_plan(seed: int) -> None:
-    """MiniMalloc's J, 1,008,640 bytes or less, which orders of placement did not reach."""
-    from dsa.io import read_csv
-
+@pytest.mark.parametrize(("seed", "millions", "peak_at_most"), [(0, 3, 1_008_640), (1, 7, 989_184)])
+def test_j_is_lower_than_any_published_plan(seed: int, millions: int, peak_at_most: int) -> None:
+    """MiniMalloc's J: no tool is known to reach 1,008,640 bytes; 989,184 is its load."""
     path = SHARED / "instances/minimalloc/J.1048576.csv"
     if not path.exists():
         pytest.skip("the instances of MiniMalloc are not beside the project")
     problem = read_csv(path)
-    search = begun(problem, seed)
-    search.run(Budget(), least=problem.load, moves=3_000_000, compile=True)
-    assert search.peak <= 1_008_640
+    start = plan(problem, "strip-packing", restarts=0, moves=0).offsets_array
+    search = Repair(problem, start, seed)
+    for _ in range(millions):
+        search.run(Budget(), least=problem.load, moves=1_000_000, compile=True)
+    assert search.peak <= peak_at_most
     assert not validate(search.offsets, problem)
