@@ -88,7 +88,7 @@ class Repair:
         mirror = np.roll(slot, len(one))[both]
         neighbour = np.concatenate([other, one])[both]
         degree = np.bincount(neighbour, minlength=n)
-        self._one, self._other = one, other
+        self._owner = np.repeat(np.arange(n), degree)
         self._free = problem.pin == FREE
         first = np.concatenate([[0], np.cumsum(degree)])
         self._fixed = (first, neighbour, mirror, problem.size, problem.alignment)
@@ -123,7 +123,7 @@ class Repair:
         """
         end = self.moves + moves
         while self.moves < end and self.peak > least and not budget.done(self.peak):
-            if not self._state or self._capacity >= self.peak:
+            if self._capacity >= self.peak:
                 self._aim(least)
             made = self._make(min(self._slice, end - self.moves), compile)
             self.moves += made
@@ -147,10 +147,9 @@ class Repair:
         offset = self._state[0] if self._state else self.offsets
         highest = (self._capacity - size) // alignment * alignment
         offset = np.where(self._free, np.minimum(offset, highest), offset)
-        one, other, end = self._one, self._other, offset + size
-        overlap = (offset[one] < end[other]) & (offset[other] < end[one])
-        n = len(offset)
-        clashes = np.bincount(one[overlap], minlength=n) + np.bincount(other[overlap], minlength=n)
+        owner, neighbour, end, n = self._owner, self._fixed[1], offset + size, len(offset)
+        overlap = (offset[owner] < end[neighbour]) & (offset[neighbour] < end[owner])
+        clashes = np.bincount(owner[overlap], minlength=n)
         clashing = np.flatnonzero((clashes > 0) & self._free)
         place = np.where(self._free, NOWHERE, FIXED)
         place[clashing] = np.arange(len(clashing))

@@ -22,7 +22,8 @@ from dsa.result import Solution, peak
 from dsa.solvers import ALL, Solver, check_counts
 from dsa.solvers.cores import cores
 from dsa.solvers.disjunctive import HIGHEST, LARGEST, PairSearch, minimise
-from dsa.solvers.orders import ORDERS, check_order, conflicts, sort_by
+from dsa.solvers.orders import ORDERS, check_order, sort_by
+from dsa.solvers.starts import count_pairs
 from dsa.solvers.strip_packing import StripPacking, fill_mixtures
 
 __all__ = ["Exact", "Minimiser"]
@@ -227,6 +228,7 @@ class Minimiser:
         # One for the bound, which keeps what it has refuted, and one for capacities above it.
         self._searchers = (self._searcher(problem), self._searcher(problem))
         self._pairs: PairSearch | None = None
+        self._may_repair = options.repair and count_pairs(problem) <= MOST
         self._repairs: Repair | None = None
         self._repaired = 0  # nodes when it was last its turn
         self._moves_a_node = 1
@@ -421,11 +423,9 @@ class Minimiser:
 
     def _search_repairs(self) -> None:
         """Make moves for the nodes since the last time, more if the best plan came of moves."""
-        if self._finished() or not self._options.repair:
+        if self._finished() or not self._may_repair:
             return
         if self._repairs is None:
-            if conflicts(self._problem).sum() > 2 * MOST:
-                return
             self._repairs = Repair(self._problem, self.offsets, self._options.seed)
         if self._compile and not self._compiles_repair():
             return  # uncompiled, it would take most of the time
